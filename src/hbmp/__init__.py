@@ -1,0 +1,39 @@
+"""hbmp: learned binary codes for search.
+
+Everything public is reached from here and imported when it is first used, so `import hbmp` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "HBMP": "hbmp.methods.hbmp",
+    "Hasher": "hbmp.hasher",
+    "load": "hbmp.hasher",
+    "get_method": "hbmp.hasher",
+    "list_methods": "hbmp.hasher",
+    "infer_codes": "hbmp.pursuit",
+    "CodeBook": "hbmp.pursuit",
+    "Index": "hbmp.index",
+    "encode_dataset": "hbmp.encode",
+}
+_MODULES = (
+    "affinities catalog encode export functions hamming hasher index methods metrics pursuit stores training".split()
+)
+
+__all__ = ["__version__", *_HOMES, *_MODULES]
+
+
+def __getattr__(name: str):
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"hbmp.{name}")
+    raise AttributeError(f"module 'hbmp' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)
