@@ -1,0 +1,200 @@
+"""Codes as bytes and as distances: pack, unpack, plain and weighted Hamming distance, statistics.
+
+    q   queries    (n_queries, n_bits)   signs in {-1, +1}, or real-valued scores
+    u   database   (n_items, n_bits)     signs in {-1, +1}
+    α   weights    (n_bits,)             any finite numbers, negative ones included
+
+    d(q, u) = (Σ_k α_k |q_k| - Σ_k α_k q_k u_k) / 2
+
+For signs that is the weighted Hamming distance Σ_k α_k [q_k ≠ u_k]; with α = 1 the number of differing bits. A score
+counts by its size: a bit the query is unsure of costs little whichever way the item has it.
+
+Distances are free of rounding until the end: α_k q_k is first rounded to a power-of-two grid so coarse that every sum
+fits in the 53 bits of a double (at 2⁻⁵¹ of Σ|α_k q_k| nobody sees it), so the order of summation cannot matter, equal
+distances are equal bit for bit, and a row's result does not depend on the rows beside it. One rounding to float32
+follows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_BLOCK_VALUES = 1 << 22  # doubles held at a time while distances are computed: 32 MB
+
+
+def pack(codes: ArrayLike) -> NDArray[np.uint8]:
+    """Signs (n, n_bits) to bytes (n, ceil(n_bits / 8)), bit k in byte k // 8 at value 2**(k % 8); pad bits are zero."""
+    return _pack_checked(check_codes(codes))
+
+
+def unpack(packed: ArrayLike, n_bits: int) -> NDArray[np.int8]:
+    """Bytes (n, ceil(n_bits / 8)) back to signs (n, n_bits), int8."""
+    packed = np.asarray(packed)
+    n_bytes = bytes_for(n_bits)
+    if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != n_bytes:
+        raise ValueError(
+            f"Codes of {n_bits} bits are packed in a uint8 array of shape (n, {n_bytes}), "
+            f"found {packed.dtype} of shape {packed.shape}."
+        )
+    signs = np.unpackbits(packed, axis=1, count=int(n_bits), bitorder="little").view(np.int8)
+    signs *= 2
+    signs -= 1
+    return signs
+
+
+def distances(queries: ArrayLike, database: ArrayLike, bit_weights: ArrayLike | None = None) -> NDArray:
+    """Distance of every query to every database code, shape (n_queries, n_database); see the formula above.
+
+    Integer queries must be signs; floating-point queries are scores. Plain Hamming distance between signs is int32,
+    everything else float32.
+    """
+    database = check_codes(database, name="database codes")
+    queries = check_queries(queries, database.shape[1])
+    plain = bit_weights is None and queries.dtype == np.int8
+    query_vectors, offsets = query_terms(queries, bit_weights)
+    result = np.empty((len(queries), len(database)), np.int32 if plain else np.float32)
+    items_at_once = max(1, min(len(database), _BLOCK_VALUES // (4 * database.shape[1])))
+    queries_at_once = max(1, _BLOCK_VALUES // items_at_once)
+    for first in range(0, len(database), items_at_once):
+        items = slice(first, first + items_at_once)
+        item_vectors = database[items].T.astype(np.float64)
+        for start in range(0, len(queries), queries_at_once):
+            rows = slice(start, start + queries_at_once)
+            result[rows, items] = distances_from_terms(query_vectors[rows], offsets[rows], item_vectors)
+    return result
+
+
+def query_terms(queries: NDArray, bit_weights: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The parts of the distance that belong to the query: α∘q (n, n_bits) and Σ_k α_k |q_k| (n,), on the exact grid."""
+    scores = queries.astype(np.float64)
+    weights = np.ones(scores.shape[1]) if bit_weights is None else check_weights(bit_weights, scores.shape[1])
+    products = scores * weights
+    sizes = np.abs(products).sum(axis=1, keepdims=True)
+    # Sums stay below 2^52 grid steps, and so are exact, when the step is at least sizes * 2^-51.
+    _, exponents = np.frexp(sizes)
+    steps = np.ldexp(1.0, exponents - 51)
+    products = np.rint(products / steps) * steps
+    return products, (products * np.where(scores < 0, -1.0, 1.0)).sum(axis=1)
+
+
+def distances_from_terms(query_vectors: NDArray, offsets: NDArray, item_vectors: NDArray) -> NDArray[np.float64]:
+    """Exact distances (n_queries, n_items) from `query_terms` and item signs (n_bits, n_items) in float64."""
+    products = query_vectors @ item_vectors
+    np.subtract(offsets[:, None], products, out=products)
+    products *= 0.5
+    return products
+
+
+def statistics(codes: ArrayLike, bit_weights: ArrayLike | None = None) -> dict:
+    """What a set of codes looks like.
+
+    - `balance` (n_bits,): mean sign of each bit; 0 is half plus, half minus, ±1 a bit that never changes.
+    - `mean_abs_correlation`: over pairs of bits that do change; 0 where there is no such pair.
+    - `distinct_codes`, `largest_bucket`: how many codes occur, and how often the commonest does.
+    - `collisions`: share of items whose code another item has too.
+    - `mean_distance`: (weighted) distance averaged over all pairs of different items.
+    - `effective_bits`: (Σ|α|)² / Σα², the number of equally weighted bits that spread their weight alike.
+    """
+    codes = check_codes(codes)
+    n_items, n_bits = codes.shape
+    if n_items == 0:
+        raise ValueError("Statistics need at least one code, found none.")
+    weights = np.ones(n_bits) if bit_weights is None else check_weights(bit_weights, n_bits)
+    balance = codes.mean(axis=0, dtype=np.float64)
+    packed = _pack_checked(codes)
+    _, bucket_sizes = np.unique(packed.view(np.dtype((np.void, packed.shape[1]))).ravel(), return_counts=True)
+    pairs_per_item = max(1, n_items - 1)
+    sum_of_squares = float(np.square(weights).sum())
+    return {
+        "n_items": n_items,
+        "n_bits": n_bits,
+        "balance": balance,
+        "mean_abs_correlation": _mean_abs_correlation(codes, balance),
+        "distinct_codes": len(bucket_sizes),
+        "largest_bucket": int(bucket_sizes.max()),
+        "collisions": float(bucket_sizes[bucket_sizes > 1].sum() / n_items),
+        # Two random items differ in a bit of mean sign m with probability (1 - m²)/2.
+        "mean_distance": float(weights @ (1 - balance**2) / 2 * n_items / pairs_per_item),
+        "effective_bits": float(np.abs(weights).sum() ** 2 / sum_of_squares) if sum_of_squares else 0.0,
+    }
+
+
+def _mean_abs_correlation(codes: NDArray[np.int8], balance: NDArray[np.float64]) -> float:
+    n_items, n_bits = codes.shape
+    gram = np.zeros((n_bits, n_bits))
+    rows_at_once = max(1, _BLOCK_VALUES // n_bits)
+    for start in range(0, n_items, rows_at_once):
+        block = codes[start : start + rows_at_once].astype(np.float64)
+        gram += block.T @ block
+    covariance = gram / n_items - np.outer(balance, balance)
+    changing = np.flatnonzero(np.abs(balance) < 1)
+    if len(changing) < 2:
+        return 0.0
+    deviation = np.sqrt(1 - balance[changing] ** 2)
+    correlation = np.abs(covariance[np.ix_(changing, changing)] / np.outer(deviation, deviation))
+    return float((correlation.sum() - np.trace(correlation)) / (len(changing) * (len(changing) - 1)))
+
+
+def bytes_for(n_bits: int) -> int:
+    """Bytes that hold a packed code of n_bits bits."""
+    if int(n_bits) != n_bits or n_bits < 1:
+        raise ValueError(f"A code has a whole number of bits, at least 1, found n_bits={n_bits!r}.")
+    return (int(n_bits) + 7) // 8
+
+
+def check_codes(codes: ArrayLike, n_bits: int | None = None, name: str = "codes") -> NDArray[np.int8]:
+    """Codes as int8 (n, n_bits): any integer or floating-point array that holds nothing but -1 and +1."""
+    codes = _check_table(codes, n_bits, name)
+    # Three passes without a temporary array: nothing outside [-1, 1], nothing broken, nothing between.
+    inside = codes.size == 0 or (codes.min() >= -1 and codes.max() <= 1)
+    signs = codes.astype(np.int8, copy=False) if inside else codes
+    whole = inside and np.count_nonzero(signs) == codes.size
+    if whole and codes.dtype.kind == "f":
+        whole = np.array_equal(signs, codes)
+    if not whole:
+        wrong = codes[np.abs(codes) != 1].ravel()[0]
+        hint = " Turn 0/1 bits into signs with 2 * bits - 1." if wrong == 0 else ""
+        raise ValueError(f"The {name} must hold only -1 and +1, found {wrong}.{hint}")
+    return signs
+
+
+def check_queries(queries: ArrayLike, n_bits: int | None = None, name: str = "queries") -> NDArray:
+    """Queries as int8 signs where they come as integers, or as finite floating-point scores."""
+    queries = np.asarray(queries)
+    if queries.dtype.kind != "f":
+        return check_codes(queries, n_bits, name)
+    queries = _check_table(queries, n_bits, name)
+    if not np.isfinite(queries).all():
+        raise ValueError(f"The {name} must be signs or finite scores, found NaN or infinity.")
+    return queries
+
+
+def check_weights(bit_weights: ArrayLike, n_bits: int) -> NDArray[np.float64]:
+    """Bit weights as float64 (n_bits,): finite, of any sign, and their sum within float32."""
+    weights = np.asarray(bit_weights, dtype=np.float64)
+    if weights.shape != (n_bits,):
+        raise ValueError(f"Codes of {n_bits} bits need bit_weights of shape ({n_bits},), found {weights.shape}.")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"The bit_weights must be finite, found {weights[~np.isfinite(weights)][0]}.")
+    if np.abs(weights).sum() > np.finfo(np.float32).max:
+        raise ValueError("The bit_weights add up to more than a float32 distance can hold; divide them by a constant.")
+    return weights
+
+
+def _check_table(values: ArrayLike, n_bits: int | None, name: str) -> NDArray:
+    table = np.asarray(values)
+    if table.dtype.kind not in "iuf":
+        raise ValueError(f"The {name} must be an array of numbers, found dtype {table.dtype}.")
+    if table.ndim != 2:
+        hint = " Give one code as codes[None, :]." if table.ndim == 1 else ""
+        raise ValueError(f"The {name} must have shape (n, n_bits), found shape {table.shape}.{hint}")
+    if n_bits is not None and table.shape[1] != n_bits:
+        raise ValueError(f"The {name} must have {n_bits} bits, found {table.shape[1]}.")
+    if table.shape[1] == 0:
+        raise ValueError(f"The {name} must have at least one bit, found shape {table.shape}.")
+    return table
+
+
+def _pack_checked(codes: NDArray[np.int8]) -> NDArray[np.uint8]:
+    return np.packbits(codes > 0, axis=1, bitorder="little")
