@@ -1,0 +1,23 @@
+"""How well codes retrieve: average precision, NDCG, precision and recall, with every convention by name.
+
+Each metric ranks the database for each query by (weighted) Hamming distance, in blocks, so that 10,000 queries against
+200,000 codes need no 10,000 × 200,000 matrix. A score means something only together with its cutoff, denominator, tie
+rule and gain: all of them are arguments, and the defaults are those of the paper's own evaluation.
+"""
+
+from hbmp.metrics.average_precision import average_precision_per_query, mean_average_precision, self_retrieval_map
+from hbmp.metrics.ndcg import ndcg, ndcg_per_query
+from hbmp.metrics.relevance import DistanceLevels, Graded, Relevance, SameClass, SharedLabels
+
+__all__ = [
+    "DistanceLevels",
+    "Graded",
+    "Relevance",
+    "SameClass",
+    "SharedLabels",
+    "average_precision_per_query",
+    "mean_average_precision",
+    "ndcg",
+    "ndcg_per_query",
+    "self_retrieval_map",
+]

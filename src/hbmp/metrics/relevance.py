@@ -1,0 +1,156 @@
+"""What is relevant to a query, one block of queries at a time.
+
+A relevance is any object with `shape` (queries, database) and `grades(start, stop)`, which returns the grades of
+queries start … stop-1 against the whole database, (stop - start, n_database): 0 is irrelevant, larger is better.
+Nothing here ever holds the whole (queries, database) matrix.
+
+    SameClass         1 where two items have the same class
+    SharedLabels      how many labels two items share
+    DistanceLevels    grades by distance in a feature space
+    Graded            any function of a block
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from scipy import sparse
+
+from hbmp.labels import as_classes
+
+
+@runtime_checkable
+class Relevance(Protocol):
+    """Anything that can grade a block of queries against the whole database."""
+
+    shape: tuple[int, int]
+
+    def grades(self, start: int, stop: int) -> np.ndarray:
+        """Grades of queries start … stop-1, (stop - start, n_database), none negative."""
+        ...
+
+
+class SameClass:
+    """Grade 1 where query and item have the same class, else 0; classes of any dtype, (n,) each."""
+
+    def __init__(self, query_labels, database_labels):
+        queries = as_classes(query_labels, "query_labels")
+        database = as_classes(database_labels, "database_labels")
+        _, numbers = np.unique(np.concatenate([queries, database]), return_inverse=True)
+        numbers = numbers.astype(np.min_scalar_type(max(int(numbers.max(initial=0)), 1)))
+        self._queries, self._database = numbers[: len(queries)], numbers[len(queries) :]
+        self.shape = (len(queries), len(database))
+
+    def grades(self, start: int, stop: int) -> np.ndarray:
+        """Bool block (stop - start, n_database)."""
+        return self._queries[start:stop, None] == self._database
+
+
+class SharedLabels:
+    """Grade = number of labels that query and item share; 0/1 matrices (n, c), NumPy or scipy.sparse."""
+
+    def __init__(self, query_labels, database_labels):
+        queries, database = _label_matrix(query_labels), _label_matrix(database_labels)
+        if queries.shape[1] != database.shape[1]:
+            raise ValueError(
+                f"Queries and database must carry the same labels, found {queries.shape[1]} and {database.shape[1]} "
+                "columns. Pass both in the same columns."
+            )
+        self._queries, self._database = queries, database.T.tocsr()
+        self._dtype = np.min_scalar_type(int(queries.sum(axis=1).max())) if queries.shape[0] else np.dtype(np.uint8)
+        self.shape = (queries.shape[0], database.shape[0])
+
+    def grades(self, start: int, stop: int) -> np.ndarray:
+        """Unsigned integer block (stop - start, n_database)."""
+        return (self._queries[start:stop] @ self._database).toarray().astype(self._dtype)
+
+
+class Graded:
+    """Grades from a function: `block(start, stop)` returns (stop - start, n_database), none negative."""
+
+    def __init__(self, block: Callable[[int, int], np.ndarray], shape: tuple[int, int]):
+        self._block = block
+        self.shape = (int(shape[0]), int(shape[1]))
+
+    def grades(self, start: int, stop: int) -> np.ndarray:
+        """The function's block, checked: a wrong shape or a negative grade would spoil every metric silently."""
+        block = np.asarray(self._block(start, stop))
+        if block.shape != (stop - start, self.shape[1]):
+            raise ValueError(
+                f"The grade block of queries {start} to {stop} must be {(stop - start, self.shape[1])}, "
+                f"found {block.shape}. Return one row per query and one column per database item."
+            )
+        if block.dtype.kind not in "bui" and not (block.size == 0 or block.min() >= 0):
+            raise ValueError("Grades must be numbers of at least 0, found smaller ones or NaN. Use 0 for irrelevant.")
+        if block.dtype.kind == "i" and block.size and block.min() < 0:
+            raise ValueError(f"Grades must be at least 0, found {block.min()}. Use 0 for irrelevant.")
+        return block
+
+
+class DistanceLevels:
+    """Grade of the smallest threshold that the Euclidean distance of two feature rows does not exceed, else 0.
+
+    The paper's setting for data without labels: thresholds at the 2, 5, 10 and 20 % nearest, grades 10, 5, 2 and 1.
+    """
+
+    def __init__(self, query_features, database_features, thresholds: Sequence[float], grades: Sequence[float]):
+        order = np.argsort(thresholds)
+        if len(thresholds) != len(grades) or len(thresholds) == 0:
+            raise ValueError(f"One grade per threshold is needed, found {len(thresholds)} and {len(grades)}.")
+        self._thresholds = np.asarray(thresholds, dtype=np.float64)[order]
+        self._grades = np.append(np.asarray(grades)[order], 0)
+        self._queries = np.asarray(query_features, dtype=np.float64)
+        self._database = np.asarray(database_features, dtype=np.float64)
+        self._database_norms = np.einsum("ij,ij->i", self._database, self._database)
+        self.shape = (len(self._queries), len(self._database))
+
+    def grades(self, start: int, stop: int) -> np.ndarray:
+        """Block (stop - start, n_database) in the dtype of the grades."""
+        block = self._queries[start:stop]
+        squared = self._database_norms - 2.0 * (block @ self._database.T)
+        squared += np.einsum("ij,ij->i", block, block)[:, None]
+        levels = np.searchsorted(self._thresholds, np.sqrt(np.maximum(squared, 0.0)))
+        return self._grades[levels]
+
+
+def as_relevance(query_labels, database_labels, relevance, shape: tuple[int, int]) -> Relevance:
+    """The relevance that the caller meant: from classes (n,), 0/1 labels (n, c), or the object given."""
+    if relevance is None:
+        relevance = _from_labels(query_labels, database_labels)
+    elif query_labels is not None or database_labels is not None:
+        raise ValueError("Labels and relevance= were both given. Pass one of the two.")
+    elif not isinstance(relevance, Relevance):
+        raise ValueError(
+            f"relevance= needs shape and grades(start, stop), found {type(relevance).__name__}. Use Graded."
+        )
+    if tuple(relevance.shape) != shape:
+        raise ValueError(
+            f"There are {shape[0]} query and {shape[1]} database codes, but labels for {relevance.shape[0]} and "
+            f"{relevance.shape[1]}. Pass one label per code."
+        )
+    return relevance
+
+
+def _from_labels(query_labels, database_labels) -> Relevance:
+    if query_labels is None or database_labels is None:
+        raise ValueError("Nothing says what is relevant. Pass query_labels and database_labels, or relevance=.")
+    dimensions = [
+        labels.ndim if sparse.issparse(labels) else np.ndim(labels) for labels in (query_labels, database_labels)
+    ]
+    if dimensions == [1, 1]:
+        return SameClass(query_labels, database_labels)
+    if dimensions == [2, 2]:
+        return SharedLabels(query_labels, database_labels)
+    raise ValueError(
+        f"Labels must be (n,) classes or (n, c) 0/1 matrices on both sides, found {dimensions[0]} and {dimensions[1]} "
+        "dimensions. Give both in the same form."
+    )
+
+
+def _label_matrix(labels) -> sparse.csr_array:
+    matrix = sparse.csr_array(labels if sparse.issparse(labels) else np.asarray(labels))
+    if matrix.nnz and not np.isin(matrix.data, (0, 1)).all():
+        raise ValueError("A label matrix holds only 0 and 1, found other values. Use relevance=Graded(...) for grades.")
+    return matrix.astype(np.int32)
