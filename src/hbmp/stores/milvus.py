@@ -1,0 +1,211 @@
+"""Codes in Milvus: one collection, embedded in a file or on a cluster, with the same lines of code.
+
+    id     INT64 primary key
+    code   BINARY_VECTOR     bits padded to whole bytes, HAMMING
+    signs  FLOAT16_VECTOR    the code as ±1, IP (inner product); its width is the number of bits
+
+`Milvus(64, "codes.db")` keeps everything in that file, by Milvus Lite, and compares with every code. The day one
+machine is not enough, `Milvus(64, "http://milvus:19530", token="user:password", index="hnsw")` is the same store on a
+cluster. Milvus has no transactions: an `add` that breaks off half-way has written its first batches. Call it again;
+writing the same ids twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbmp import hamming
+from hbmp.stores._base import Neighbours, Store, check_name
+
+# Index types for `code` and `signs`. The embedded engine knows "flat" only.
+_INDEXES = {
+    "flat": ("BIN_FLAT", "FLAT"),
+    "ivf": ("BIN_IVF_FLAT", "IVF_FLAT"),
+    "hnsw": ("BIN_IVF_FLAT", "HNSW"),
+}
+_BUILD = {"IVF_FLAT": {"nlist": 1024}, "BIN_IVF_FLAT": {"nlist": 1024}, "HNSW": {"M": 16, "efConstruction": 200}}
+_NPROBE = 64
+
+
+class Milvus(Store):
+    """A collection of codes in Milvus.
+
+    uri: a file name ending in ".db" (embedded) or the address of a cluster, with its `token`.
+    index: "flat" compares with every code; "ivf" and "hnsw" are approximate and need a cluster.
+    timeout: seconds that any one request may take.
+    """
+
+    most_results = 16_384
+
+    def __init__(
+        self,
+        n_bits: int,
+        uri: str | Path,
+        *,
+        token: str = "",
+        collection: str = "hbmp_codes",
+        index: str = "flat",
+        timeout: float = 60.0,
+    ):
+        super().__init__(n_bits)
+        if not 2 <= self.n_bits <= 32_768:
+            raise ValueError(f"Milvus keeps codes of 2 to 32768 bits, found n_bits={n_bits}.")
+        if index not in _INDEXES:
+            raise ValueError(f"index must be one of {', '.join(_INDEXES)}, found {index!r}.")
+        self.collection = check_name(collection, "collection")
+        self.index = index
+        self.timeout = timeout
+        if index != "flat" and "://" not in str(uri):
+            raise ValueError(f"Embedded Milvus knows only index='flat'; {index!r} needs the uri of a cluster.")
+        self._client = _connect(str(uri), token, min(timeout, 5.0))
+        try:
+            if self._client.has_collection(self.collection, timeout=timeout):
+                self._check_fields()
+                self._client.load_collection(self.collection, timeout=timeout)
+            else:
+                self._create()
+        except BaseException:
+            self.close()
+            raise
+
+    def count(self) -> int:
+        """How many codes the collection holds."""
+        self._check_open()
+        rows = self._client.query(self.collection, "", output_fields=["count(*)"], timeout=self.timeout)
+        return rows[0]["count(*)"]
+
+    def drop(self) -> None:
+        """Delete the collection, and close."""
+        self._check_open()
+        self._client.drop_collection(self.collection, timeout=self.timeout)
+        self.close()
+
+    def _create(self) -> None:
+        from pymilvus import DataType, MilvusException
+
+        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("id", DataType.INT64, is_primary=True)
+        schema.add_field("code", DataType.BINARY_VECTOR, dim=8 * hamming.bytes_for(self.n_bits))
+        schema.add_field("signs", DataType.FLOAT16_VECTOR, dim=self.n_bits)
+        indexes = self._client.prepare_index_params()
+        for field, kind, metric in zip(("code", "signs"), _INDEXES[self.index], ("HAMMING", "IP"), strict=True):
+            indexes.add_index(field, index_type=kind, metric_type=metric, params=_BUILD.get(kind, {}))
+        try:
+            self._client.create_collection(
+                self.collection,
+                schema=schema,
+                index_params=indexes,
+                consistency_level="Strong",  # a search sees what was added before it
+                timeout=self.timeout,
+            )
+        except MilvusException as error:
+            # Milvus makes the collection first and its indexes after: leave no half of it behind.
+            self._client.drop_collection(self.collection, timeout=self.timeout)
+            raise ValueError(
+                f"Milvus refused to make the collection {self.collection!r} with index={self.index!r}: "
+                f"{error.message.strip(' :')}."
+            ) from None
+
+    def _check_fields(self) -> None:
+        fields = self._client.describe_collection(self.collection, timeout=self.timeout)["fields"]
+        found = {field["name"]: f"{field['type'].name}({field['params'].get('dim', '')})" for field in fields}
+        padded = 8 * hamming.bytes_for(self.n_bits)
+        wanted = {"id": "INT64()", "code": f"BINARY_VECTOR({padded})", "signs": f"FLOAT16_VECTOR({self.n_bits})"}
+        if any(found.get(name) != kind for name, kind in wanted.items()):
+            raise ValueError(
+                f"A store of {self.n_bits} bits needs the fields {_listed(wanted)}; collection {self.collection!r} has "
+                f"{_listed(found)}. Open it with its own n_bits, or name another collection."
+            )
+
+    def _upsert(self, codes: NDArray[np.int8], ids: NDArray[np.int64], batch_size: int) -> None:
+        packed = hamming.pack(codes)
+        for start in range(0, len(ids), batch_size):
+            rows = [
+                {"id": int(ids[i]), "code": packed[i].tobytes(), "signs": codes[i].astype(np.float16)}
+                for i in range(start, min(start + batch_size, len(ids)))
+            ]
+            self._client.upsert(self.collection, rows, timeout=self.timeout)
+
+    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int) -> list[Neighbours]:
+        return self._nearest("code", "HAMMING", [row.tobytes() for row in hamming.pack(signs)], n)
+
+    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int) -> list[Neighbours]:
+        return self._nearest("signs", "IP", list(vectors), n)
+
+    def _nearest(self, field: str, metric: str, queries: list, n: int) -> list[Neighbours]:
+        hits_of = self._client.search(
+            self.collection,
+            queries,
+            anns_field=field,
+            limit=n,
+            search_params={"metric_type": metric, "params": self._effort(field, n)},
+            timeout=self.timeout,
+        )
+        return [
+            Neighbours(np.array([hit["id"] for hit in hits], np.int64), np.array([hit["distance"] for hit in hits]))
+            for hits in hits_of
+        ]
+
+    def _effort(self, field: str, n: int) -> dict:
+        kind = _INDEXES[self.index][0 if field == "code" else 1]
+        if kind == "HNSW":
+            return {"ef": min(max(n, 100), 32_768)}
+        return {} if kind in ("FLAT", "BIN_FLAT") else {"nprobe": _NPROBE}
+
+    def _fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        known, codes = [], []
+        for start in range(0, len(ids), self.most_results):
+            part = ids[start : start + self.most_results].tolist()
+            for row in self._client.query(self.collection, ids=part, output_fields=["code"], timeout=self.timeout):
+                known.append(row["id"])
+                codes.append(row["code"][0])
+        packed = np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1)
+        return np.array(known, np.int64), hamming.unpack(packed, self.n_bits)
+
+    def _disconnect(self) -> None:
+        self._client.close()
+
+
+def _connect(uri: str, token: str, timeout: float):
+    try:
+        from pymilvus import MilvusClient, MilvusException
+    except ImportError:
+        raise ImportError("The Milvus store needs pymilvus: pip install 'hbmp[stores]'.") from None
+    embedded = "://" not in uri
+    if embedded and not uri.endswith(".db"):
+        raise ValueError(f"A Milvus uri is http://host:port, or a file name ending in .db, found {uri!r}.")
+    if embedded and not Path(uri).absolute().parent.is_dir():
+        raise ValueError(f"The folder of {uri!r} does not exist; make it first.")
+    try:
+        with _version_lookup_for_milvus_lite():
+            return MilvusClient(uri, token=token, timeout=timeout)
+    except MilvusException as error:
+        raise ConnectionError(
+            f"No Milvus could be reached at {uri}: {error.message}. Check the uri and that the server runs."
+        ) from None
+
+
+@contextmanager
+def _version_lookup_for_milvus_lite():
+    """Milvus Lite 2.5 asks pkg_resources for its own version; setuptools has dropped that module since."""
+    if "milvus_lite" in sys.modules or "pkg_resources" in sys.modules:
+        yield
+        return
+    stand_in = types.ModuleType("pkg_resources")
+    vars(stand_in).update(DistributionNotFound=metadata.PackageNotFoundError, get_distribution=metadata.distribution)
+    sys.modules["pkg_resources"] = stand_in
+    try:
+        yield
+    finally:
+        del sys.modules["pkg_resources"]
+
+
+def _listed(fields: dict[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in fields.items()).replace("()", "")

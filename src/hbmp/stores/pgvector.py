@@ -1,0 +1,260 @@
+"""Codes in PostgreSQL with pgvector: one table, two HNSW indexes.
+
+    id     bigint primary key
+    code   bit(n)        `<~>` counts the bits that differ      HNSW, bit_hamming_ops
+    signs  halfvec(n)    `<#>` is the negative inner product    HNSW, halfvec_ip_ops
+
+The table may have further columns of yours. The indexes are built at the end of the first `add`, in one go over all
+that it brought, which is much faster than inserting row by row: make the first `add` the big one.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbmp.stores._base import Neighbours, Store, check_name
+
+_MOST_BITS = 4000  # the widest halfvec that pgvector's HNSW takes
+_EF_SEARCH = (40, 1000)  # pgvector's default, and the most it allows
+_INDEXES = (("code", "bit_hamming_ops"), ("signs", "halfvec_ip_ops"))
+
+
+class PGVector(Store):
+    """A table of codes in a PostgreSQL database.
+
+    url: a libpq connection string or URL. table: its name, or "schema.table"; made where it does not exist.
+    index: "hnsw" searches approximately through the graph; "flat" reads the whole table and misses nothing.
+    """
+
+    def __init__(
+        self, n_bits: int, url: str, *, table: str = "hbmp_codes", index: str = "hnsw", connect_timeout: int = 5
+    ):
+        super().__init__(n_bits)
+        if self.n_bits > _MOST_BITS:
+            raise ValueError(f"pgvector searches codes of at most {_MOST_BITS} bits, found n_bits={n_bits}.")
+        if index not in ("hnsw", "flat"):
+            raise ValueError(f"index must be 'hnsw' or 'flat', found {index!r}.")
+        self.table = ".".join(check_name(part, "table") for part in str(table).split(".", 1))
+        self.index = index
+        self._lock = threading.Lock()  # one transaction at a time on the one connection
+        self._connect = functools.partial(_connect, url, connect_timeout)
+        self._connection = self._connect()
+        try:
+            with self._transaction() as cursor:
+                _require_pgvector(cursor)
+                self._create(cursor)
+                self._check_columns(cursor)
+        except BaseException:
+            self.close()
+            raise
+
+    def count(self) -> int:
+        """How many codes the table holds."""
+        self._check_open()
+        with self._transaction() as cursor:
+            return self._run(cursor, "SELECT count(*) FROM {table}").fetchone()[0]
+
+    def drop(self) -> None:
+        """Delete the table, and close."""
+        self._check_open()
+        with self._transaction() as cursor:
+            self._run(cursor, "DROP TABLE IF EXISTS {table}")
+        self.close()
+
+    def _create(self, cursor) -> None:
+        if cursor.execute("SELECT to_regclass(%s)", [self._quoted(cursor)]).fetchone()[0] is None:
+            self._run(
+                cursor, "CREATE TABLE {table} (id bigint PRIMARY KEY, code bit({n}) NOT NULL, signs halfvec({n}))"
+            )
+
+    def _check_columns(self, cursor) -> None:
+        rows = cursor.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
+            [self._quoted(cursor)],
+        ).fetchall()
+        found = dict(rows)
+        wanted = {"id": "bigint", "code": f"bit({self.n_bits})", "signs": f"halfvec({self.n_bits})"}
+        if any(found.get(name) != kind for name, kind in wanted.items()):
+            listed = ", ".join(f"{name} {found[name]}" for name in wanted if name in found) or "none of these"
+            raise ValueError(
+                f"A store of {self.n_bits} bits needs the columns {', '.join(' '.join(w) for w in wanted.items())}; "
+                f"table {self.table!r} has {listed}. Open it with its own n_bits, or name another table."
+            )
+
+    def _upsert(self, codes: NDArray[np.int8], ids: NDArray[np.int64], batch_size: int) -> None:
+        with self._transaction() as cursor:
+            self._run(
+                cursor,
+                "CREATE TEMPORARY TABLE hbmp_incoming (id bigint, code bit({n}), signs halfvec({n})) ON COMMIT DROP",
+            )
+            with cursor.copy("COPY hbmp_incoming FROM STDIN (FORMAT binary)") as copy:
+                copy.write(_COPY_HEADER)
+                for start in range(0, len(ids), batch_size):
+                    rows = slice(start, start + batch_size)
+                    copy.write(_copy_rows(codes[rows], ids[rows]))
+                copy.write(_COPY_TRAILER)
+            self._run(
+                cursor,
+                "INSERT INTO {table} (id, code, signs) SELECT id, code, signs FROM hbmp_incoming "
+                "ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs",
+            )
+            if self.index == "hnsw":
+                self._build_indexes(cursor)
+
+    def _build_indexes(self, cursor) -> None:
+        from psycopg import sql
+
+        present = cursor.execute(
+            "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass(%s)", [self._quoted(cursor)]
+        ).fetchall()
+        for column, operators in _INDEXES:
+            if not any(f"({column} {operators})" in definition for (definition,) in present):
+                self._run(
+                    cursor,
+                    "CREATE INDEX ON {table} USING hnsw ({column} {operators})",
+                    column=sql.Identifier(column),
+                    operators=sql.Identifier(operators),
+                )
+
+    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int) -> list[Neighbours]:
+        texts = [bytes(row).decode("ascii") for row in np.where(signs > 0, ord("1"), ord("0")).astype(np.uint8)]
+        return self._nearest("code <~> query.code", "text::bit({n}) AS code", texts, n)
+
+    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int) -> list[Neighbours]:
+        texts = ["[" + ",".join(map(str, row.tolist())) + "]" for row in vectors]
+        return self._nearest("signs <#> query.vector", "text::halfvec({n}) AS vector", texts, n)
+
+    def _nearest(self, distance: str, parsed: str, texts: list[str], n: int) -> list[Neighbours]:
+        # Materialised, or the planner would parse the query's text again for every row it compares with.
+        statement = (
+            "WITH query AS MATERIALIZED "
+            f"(SELECT row, {parsed} FROM unnest(%s::text[]) WITH ORDINALITY AS given(text, row)) "
+            "SELECT query.row, item.id, item.distance FROM query CROSS JOIN LATERAL "
+            f"(SELECT id, {distance} AS distance FROM {{table}} ORDER BY {distance} LIMIT %s) AS item "
+            "ORDER BY query.row"
+        )
+        with self._transaction() as cursor:
+            self._prepare_scan(cursor, n)
+            rows = self._run(cursor, statement, values=[texts, n]).fetchall()
+        table = np.array(rows, dtype=[("row", np.int64), ("id", np.int64), ("distance", np.float64)])
+        of_query = np.split(table, np.searchsorted(table["row"], np.arange(2, len(texts) + 1)))
+        return [Neighbours(part["id"], part["distance"]) for part in of_query]
+
+    def _prepare_scan(self, cursor, n: int) -> None:
+        """Settings for this transaction: how far the graph is searched, or that it is not used at all."""
+        if self.index == "flat":
+            cursor.execute("SET LOCAL enable_indexscan = off")
+            return
+        least, most = _EF_SEARCH
+        settings = {"hnsw.ef_search": min(max(n, least), most), "enable_seqscan": "off"}
+        # Beyond ef_search rows the scan goes on by itself until n are found.
+        settings |= {"hnsw.iterative_scan": "relaxed_order", "hnsw.max_scan_tuples": np.iinfo(np.int32).max}
+        for name, value in settings.items():
+            cursor.execute("SELECT set_config(%s, %s, true)", [name, str(value)])
+
+    def _fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        with self._transaction() as cursor:
+            statement = "SELECT id, code::text FROM {table} WHERE id = ANY(%s)"
+            rows = self._run(cursor, statement, values=[ids.tolist()]).fetchall()
+        digits = np.frombuffer("".join(text for _, text in rows).encode("ascii"), np.uint8)
+        signs = np.where(digits == ord("1"), 1, -1).astype(np.int8).reshape(-1, self.n_bits)
+        return np.array([found for found, _ in rows], np.int64), signs
+
+    def _disconnect(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self):
+        """A cursor inside a transaction: all of it happens, or nothing."""
+        import psycopg
+
+        with self._lock:
+            if self._connection.closed:
+                self._connection = self._connect()
+            try:
+                with self._connection.transaction(), self._connection.cursor() as cursor:
+                    yield cursor
+            except psycopg.OperationalError as error:
+                if not self._connection.closed:
+                    raise
+                raise ConnectionError(
+                    f"The connection to PostgreSQL broke: {_first_line(error)}. "
+                    "The table is as it was before this call; call again to reconnect."
+                ) from None
+
+    def _quoted(self, cursor) -> str:
+        return self._parts()["table"].as_string(cursor)
+
+    def _parts(self) -> dict:
+        from psycopg import sql
+
+        return {"table": sql.Identifier(*self.table.split(".")), "n": sql.Literal(self.n_bits)}
+
+    def _run(self, cursor, statement: str, *, values: list | None = None, **parts):
+        """Execute a statement: its {names} become quoted identifiers or literals, its %s are sent beside it."""
+        from psycopg import sql
+
+        return cursor.execute(sql.SQL(statement).format(**self._parts(), **parts), values)
+
+
+def _connect(url: str, connect_timeout: int):
+    try:
+        import psycopg
+    except ImportError:
+        raise ImportError("The pgvector store needs psycopg: pip install 'hbmp[stores]'.") from None
+    try:
+        described = psycopg.conninfo.conninfo_to_dict(url)
+        return psycopg.connect(url, autocommit=True, connect_timeout=connect_timeout)
+    except psycopg.ProgrammingError as error:
+        raise ValueError(f"The url is no PostgreSQL connection string: {_first_line(error)}.") from None
+    except psycopg.OperationalError as error:
+        place = ", ".join(f"{key}={described[key]}" for key in ("host", "port", "dbname") if described.get(key))
+        raise ConnectionError(
+            f"No PostgreSQL could be reached at {place or 'the default address'}: {_first_line(error)}. "
+            "Check the url and that the server runs."
+        ) from None
+
+
+def _require_pgvector(cursor) -> None:
+    import psycopg
+
+    if cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+        return
+    try:
+        cursor.execute("CREATE EXTENSION vector")
+    except psycopg.Error as error:
+        raise RuntimeError(
+            f"The database has no pgvector and it could not be added: {_first_line(error)}. "
+            "Let an administrator run CREATE EXTENSION vector."
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")
+
+
+# COPY's binary form: a header, then per row the number of fields and each field's length and big-endian value.
+_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_COPY_TRAILER = b"\xff\xff"
+
+
+def _copy_rows(codes: NDArray[np.int8], ids: NDArray[np.int64]) -> bytes:
+    n_bits = codes.shape[1]
+    packed = np.packbits(codes > 0, axis=1)  # bit(n) keeps its first bit in the highest place
+    n_bytes = packed.shape[1]
+    fields = [
+        *[("n_fields", ">i2"), ("id_size", ">i4"), ("id", ">i8")],
+        *[("code_size", ">i4"), ("n_bits", ">i4"), ("code", "u1", (n_bytes,))],
+        *[("signs_size", ">i4"), ("n_signs", ">i2"), ("unused", ">i2"), ("signs", ">f2", (n_bits,))],
+    ]
+    rows = np.zeros(len(ids), np.dtype(fields))
+    rows["n_fields"], rows["id_size"], rows["id"] = 3, 8, ids
+    rows["code_size"], rows["n_bits"], rows["code"] = 4 + n_bytes, n_bits, packed
+    rows["signs_size"], rows["n_signs"], rows["signs"] = 4 + 2 * n_bits, n_bits, codes
+    return rows.tobytes()
