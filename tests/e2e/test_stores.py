@@ -292,14 +292,14 @@ def test_what_a_store_cannot_be_is_refused(open_store):
 
 
 def test_an_engine_that_does_not_answer_is_named_without_the_password(tmp_path):
-    with pytest.raises(ConnectionError, match="No PostgreSQL could be reached at host=127.0.0.1, port=1") as caught:
+    with pytest.raises(ConnectionError, match=r"No PostgreSQL could be reached at host=127\.0\.0\.1, port=1") as caught:
         stores.PGVector(16, "postgresql://me:secret@127.0.0.1:1/data")
     assert "secret" not in str(caught.value)
     with pytest.raises(ValueError, match="no PostgreSQL connection string"):
         stores.PGVector(16, "codes in a table")
-    with pytest.raises(ConnectionError, match="No Milvus could be reached at http://127.0.0.1:1"):
+    with pytest.raises(ConnectionError, match=r"No Milvus could be reached at http://127\.0\.0\.1:1"):
         stores.Milvus(16, "http://127.0.0.1:1", token="me:secret")
-    with pytest.raises(ValueError, match="http://host:port, or a file name ending in .db"):
+    with pytest.raises(ValueError, match="http://host:port, or a file name ending in"):
         stores.Milvus(16, "codes")
     with pytest.raises(ValueError, match="does not exist; make it first"):
         stores.Milvus(16, tmp_path / "nowhere" / "codes.db")
@@ -351,9 +351,10 @@ def test_pgvector_add_that_fails_half_way_leaves_what_was_there(postgres, monkey
     def fail(self, cursor):
         raise RuntimeError("the disk is full")
 
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="disk is full"):
+    with monkeypatch.context() as patch:
         patch.setattr(stores.PGVector, "_build_indexes", fail)
-        store.add(-codes, np.arange(len(codes)))
+        with pytest.raises(RuntimeError, match="disk is full"):
+            store.add(-codes, np.arange(len(codes)))
     assert store.count() == 20
     assert (store.search(codes[:20], 1)[0] == 0).all()
     store.drop()

@@ -1,0 +1,209 @@
+"""The pieces of a large encoding job: what the parts are, how one is read, encoded and written.
+
+A part is a run of rows of one source file. It is encoded batch by batch, so that memory holds one batch whatever the
+size of the part, written under a temporary name and renamed into place: a part that is there is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbmp import hamming
+
+_IMAGES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows `start` to `stop` of a file; in Parquet these are whole row groups."""
+
+    number: int
+    file: str
+    start: int
+    stop: int
+    row_groups: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """File name of the encoded part."""
+        return f"part-{self.number:06d}.parquet"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every part of one encoding has in common."""
+
+    column: str
+    destination: str
+    batch_size: int
+    n_bits: int
+
+
+def plan_parts(source: Path, column: str, rows_per_part: int) -> list[Part]:
+    """Cut a .npy file, a Parquet file, or a folder of Parquet files into parts of about `rows_per_part` rows."""
+    parts: list[Part] = []
+    for file in source_files(source):
+        npy = file.suffix == ".npy"
+        pieces = _cut_npy(file, rows_per_part) if npy else _cut_parquet(file, column, rows_per_part)
+        parts += [Part(len(parts) + i, str(file), *piece) for i, piece in enumerate(pieces)]
+    if not parts:
+        raise ValueError(f"{source} holds no rows to encode.")
+    return parts
+
+
+def source_files(source: Path) -> list[Path]:
+    """The files to read, in order; a sentence where there are none of a kind that can be read."""
+    if not source.exists():
+        raise ValueError(
+            f"There is nothing at {source}; give a .npy file, a .parquet file or a folder of Parquet files."
+        )
+    if source.is_file():
+        if source.suffix not in (".npy", ".parquet"):
+            raise ValueError(f"{source} is neither .npy nor .parquet, which are the files that can be encoded.")
+        return [source]
+    files = sorted(path for path in source.rglob("*.parquet") if not path.name.startswith((".", "_")))
+    if not files:
+        if any(path.suffix.lower() in _IMAGES for path in source.rglob("*")):
+            raise ValueError(
+                f"{source} is a folder of images, but this model takes features: turn the images into features with "
+                "the network the model was fitted on, and encode those."
+            )
+        raise ValueError(f"{source} is a folder without .parquet files, so there is nothing to encode.")
+    return files
+
+
+def _cut_npy(file: Path, rows_per_part: int) -> list[tuple]:
+    shape = np.load(file, mmap_mode="r", allow_pickle=False).shape
+    if len(shape) != 2:
+        raise ValueError(f"{file} must hold an array of shape (n, n_features), found {shape}.")
+    return [(start, min(start + rows_per_part, shape[0])) for start in range(0, shape[0], rows_per_part)]
+
+
+def _cut_parquet(file: Path, column: str, rows_per_part: int) -> list[tuple]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as parquet:
+        _check_columns(file, parquet.schema_arrow, column)
+        sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+    pieces: list[tuple] = []
+    start = stop = 0
+    groups: list[int] = []
+    for group, size in enumerate(sizes):
+        groups.append(group)
+        stop += size
+        if stop - start >= rows_per_part or (group == len(sizes) - 1 and stop > start):
+            pieces.append((start, stop, tuple(groups)))
+            start, groups = stop, []
+    return pieces
+
+
+def _check_columns(file: Path, schema, column: str) -> None:
+    import pyarrow as pa
+
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    lists = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
+    if column not in lists:
+        raise ValueError(
+            f"{file} has no column {column!r} of feature lists; its list columns are: {', '.join(lists) or 'none'}."
+        )
+    if "code" in schema.names:
+        raise ValueError(f"{file} has a column 'code' already, where the codes would go; rename it.")
+
+
+def encode_part(model, part: Part, job: Job) -> int:
+    """Encode one part and put its file into place; returns its number of rows."""
+    import pyarrow.parquet as pq
+
+    folder = Path(job.destination)
+    # A name of its own: a worker given up for dead may still be writing the same part.
+    beside = folder / f".{part.name}.{uuid.uuid4().hex}.tmp"
+    rows, writer = 0, None
+    try:
+        for features, carried in _read(part, job):
+            coded = _with_codes(carried, _transform(model, features, part, rows), job.n_bits)
+            writer = writer or pq.ParquetWriter(beside, coded.schema)
+            writer.write_table(coded)
+            rows += coded.num_rows
+        if writer is None or rows != part.stop - part.start:
+            raise ValueError(f"{part.file} changed while it was encoded: {part.stop - part.start} rows became {rows}.")
+        writer.close()
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, folder / part.name)
+    finally:
+        if writer is not None:
+            writer.close()
+        beside.unlink(missing_ok=True)
+    return rows
+
+
+def read_head(part: Part, job: Job, n_rows: int) -> NDArray:
+    """The first features of a part, up to one batch, by the same way that encoding reads them."""
+    return next(_read(part, job))[0][:n_rows]
+
+
+def _read(part: Part, job: Job) -> Iterator[tuple]:
+    """Batches of features (rows, n_features) with a table of the columns that are carried along."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not part.row_groups:
+        array = np.load(part.file, mmap_mode="r", allow_pickle=False)
+        for start in range(part.start, part.stop, job.batch_size):
+            stop = min(start + job.batch_size, part.stop)
+            yield np.array(array[start:stop]), pa.table({"id": np.arange(start, stop)})
+        return
+    # Without pre-buffering a row group is decoded as it is asked for, not loaded whole.
+    with pq.ParquetFile(part.file, pre_buffer=False, buffer_size=1 << 20) as parquet:
+        first = part.start
+        for batch in parquet.iter_batches(job.batch_size, row_groups=list(part.row_groups)):
+            table = pa.Table.from_batches([batch])
+            where = f"{part.file}, rows {first} to {first + len(batch) - 1}"
+            yield _features(batch.column(job.column), job.column, where), table.drop_columns([job.column])
+            first += len(batch)
+
+
+def _features(lists, column: str, where: str) -> NDArray:
+    """A column of equally long lists as an array (rows, n_features)."""
+    import pyarrow as pa
+
+    values = lists.flatten()
+    if lists.null_count or values.null_count:
+        raise ValueError(f"{where}: column {column!r} has missing values; fill them or leave those rows out.")
+    if pa.types.is_fixed_size_list(lists.type):
+        width = lists.type.list_size
+    else:
+        lengths = np.diff(lists.offsets.to_numpy())
+        width = int(lengths[0])
+        if (lengths != width).any():
+            raise ValueError(f"{where}: column {column!r} has lists of {lengths.min()} to {lengths.max()} values.")
+    return values.to_numpy(zero_copy_only=False).reshape(len(lists), width)
+
+
+def _transform(model, features: NDArray, part: Part, rows: int) -> NDArray[np.int8]:
+    try:
+        return model.transform(features)
+    except ValueError as error:
+        first = part.start + rows
+        raise ValueError(f"{part.file}, rows {first} to {first + len(features) - 1}: {error}") from error
+
+
+def _with_codes(carried, codes: NDArray[np.int8], n_bits: int):
+    """The carried columns and `code`, packed little-endian into ceil(n_bits / 8) bytes a row."""
+    import pyarrow as pa
+
+    packed = hamming.pack(codes)
+    column = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed.tobytes())]
+    )
+    table = carried.append_column("code", column)
+    return table.replace_schema_metadata(
+        {**(carried.schema.metadata or {}), "hbmp.n_bits": str(n_bits), "hbmp.bit_order": "little"}
+    )

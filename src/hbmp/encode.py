@@ -1,0 +1,183 @@
+"""Encode data that does not fit in memory, or on one machine: `hbmp.encode_dataset`.
+
+The source is cut into parts before anything is encoded, and each part becomes one Parquet file with the same name
+whoever encodes it. So the local loop and Ray give the same folder, and a run that was stopped, or a worker that died,
+costs only the parts it had not finished: start it again and it goes on. `_hbmp.json` in the folder says what the parts
+were made from, and a run with another model or source is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbmp import hamming
+from hbmp._encode_parts import Job, Part, encode_part, plan_parts, read_head
+
+_DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names that begin with an underscore
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What `encode_dataset` did: the folder, its rows and parts, and how many parts were there from an earlier run."""
+
+    path: Path
+    n_rows: int
+    n_parts: int
+    n_resumed: int
+
+
+def encode_dataset(
+    model,
+    source: str | Path,
+    destination: str | Path,
+    *,
+    column: str = "features",
+    batch_size: int = 8192,
+    rows_per_part: int = 262_144,
+    engine: str = "local",
+    num_workers: int | None = None,
+) -> Encoded:
+    """Encode a source of any size into a folder of Parquet files with a column `code` of packed bits.
+
+    model         a fitted method: anything with `transform`
+    source        a .npy file (n, n_features), a .parquet file, or a folder of them; all other columns of a Parquet
+                  file are carried along, a .npy file gets its row numbers as `id`
+    destination   the folder to write; with Ray, on storage that every worker sees
+    column        the Parquet column with the features, one list a row
+    batch_size    rows encoded at once: what bounds the memory
+    rows_per_part rows of one output file (Parquet sources are cut between row groups only): what a restart may repeat
+    engine        "local", or "ray": on the cluster Ray is connected to or finds, on this machine if there is none
+    num_workers   parts encoded at once, with Ray; as many as there are CPUs by default
+    """
+    if engine not in ("local", "ray"):
+        raise ValueError(f"engine must be 'local' or 'ray', found {engine!r}.")
+    if engine == "local" and num_workers is not None:
+        raise ValueError("num_workers belongs to engine='ray'; the local engine uses all cores for each batch.")
+    for name, value in {"batch_size": batch_size, "rows_per_part": rows_per_part, "num_workers": num_workers}.items():
+        if value is not None and (int(value) != value or value < 1):
+            raise ValueError(f"{name} must be a whole number, at least 1, found {value!r}.")
+    _require_pyarrow()
+    parts = plan_parts(Path(source).absolute(), column, rows_per_part)
+    job = Job(column, str(Path(destination).absolute()), batch_size, n_bits=0)
+    sample = model.transform(read_head(parts[0], job, 64))
+    job = Job(job.column, job.destination, job.batch_size, n_bits=sample.shape[1])
+    folder = Path(job.destination)
+    _claim(folder, _describe(parts, job, sample))
+    missing = [part for part in parts if not (folder / part.name).exists()]
+    if engine == "ray":
+        _encode_with_ray(model, missing, job, num_workers)
+    else:
+        for part in missing:
+            encode_part(model, part, job)
+    for leftover in folder.glob(".part-*.tmp"):  # of runs that were killed while writing
+        leftover.unlink(missing_ok=True)
+    return Encoded(folder, sum(part.stop - part.start for part in parts), len(parts), len(parts) - len(missing))
+
+
+def read_codes(folder: str | Path) -> Iterator[tuple]:
+    """Read an encoded folder part by part: a pyarrow table of all columns, and the codes int8 (rows, n_bits)."""
+    _require_pyarrow()
+    import pyarrow.parquet as pq
+
+    files = sorted(Path(folder).glob("part-*.parquet"))
+    if not files:
+        raise ValueError(f"{folder} holds no encoded parts; write them with hbmp.encode_dataset.")
+    for file in files:
+        table = pq.read_table(file)
+        yield table, _unpack(table, file)
+
+
+def _unpack(table, file: Path) -> NDArray[np.int8]:
+    n_bits = (table.schema.metadata or {}).get(b"hbmp.n_bits")
+    if n_bits is None or "code" not in table.column_names:
+        raise ValueError(f"{file} was not written by hbmp.encode_dataset: it has no codes of a known width.")
+    packed = np.frombuffer(b"".join(table["code"].to_pylist()), np.uint8)
+    return hamming.unpack(packed.reshape(table.num_rows, -1), int(n_bits))
+
+
+def _describe(parts: list[Part], job: Job, sample: NDArray[np.int8]) -> dict:
+    """What decides the content of every part; two runs that agree on it may share a folder."""
+    plan = json.dumps([asdict(part) | {"file": Path(part.file).name} for part in parts])
+    sizes = sorted({(Path(part.file).name, os.path.getsize(part.file)) for part in parts})
+    return {
+        "format": _FORMAT,
+        "n_bits": job.n_bits,
+        "bit_order": "little",
+        "column": job.column,
+        "n_parts": len(parts),
+        "source": hashlib.sha256(f"{plan}{sizes}".encode()).hexdigest(),
+        "model": hashlib.sha256(hamming.pack(sample).tobytes()).hexdigest(),
+    }
+
+
+def _claim(folder: Path, description: dict) -> None:
+    """Make the folder, or check that what it holds belongs to the same source, plan and model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _DESCRIPTION
+    if not path.exists():
+        if any(folder.glob("*.parquet")):
+            raise ValueError(f"{folder} holds Parquet files of something else; name an empty folder.")
+        beside = path.with_suffix(".tmp")
+        beside.write_text(json.dumps(description, indent=1) + "\n")
+        os.replace(beside, path)
+        return
+    found = json.loads(path.read_text())
+    differing = [key for key, value in description.items() if found.get(key) != value]
+    if differing:
+        raise ValueError(
+            f"{folder} was begun with another {' and '.join(differing)}; go on with the same model, source, column and "
+            "rows_per_part, or name an empty folder."
+        )
+
+
+def _encode_with_ray(model, parts: list[Part], job: Job, num_workers: int | None) -> None:
+    """Hand out the parts as a Ray dataset of one part a block; Ray gives the parts of a dead worker to another."""
+    if not parts:
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise ImportError("engine='ray' needs Ray: pip install 'hbmp[ray]'.") from None
+    started_here = not ray.is_initialized()
+    if started_here:
+        # A cluster that is there keeps its dashboard; one that is started for this needs none.
+        ray.init(log_to_driver=False, include_dashboard=None if "RAY_ADDRESS" in os.environ else False)
+    try:
+        shared_model = ray.put(model)
+
+        def encode_row(row: dict) -> dict:
+            part = parts[row["id"]]
+            try:
+                # A part may be done already when it is handed out a second time.
+                if not (Path(job.destination) / part.name).exists():
+                    encode_part(ray.get(shared_model), part, job)
+            except ValueError as error:  # wrong data stays wrong: say so instead of trying again
+                return {"number": part.number, "error": str(error)}
+            return {"number": part.number, "error": ""}
+
+        dataset = ray.data.range(len(parts), override_num_blocks=len(parts))
+        rows = dataset.map(encode_row, compute=ray.data.TaskPoolStrategy(size=num_workers)).take_all()
+    finally:
+        if started_here:
+            ray.shutdown()
+    for row in sorted(rows, key=lambda row: row["number"]):
+        if row["error"]:
+            raise ValueError(row["error"])
+
+
+def _require_pyarrow() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise ImportError("encode_dataset reads and writes Parquet: pip install 'hbmp[ray]'.") from None
