@@ -1,0 +1,291 @@
+"""Search by weighted Hamming distance: `Index` holds packed codes and finds the nearest, exactly unless told otherwise.
+
+    index = hbmp.Index(64, bit_weights=model.bit_weights_)
+    index.add(model.transform(X))
+    distances, ids = index.search(model.transform(queries), 10)
+
+The parts: `_index_segment` keeps the codes, `_index_scan` and `_index_exact` find the nearest of a segment,
+`_index_inverted` trades exactness for speed on large sets, `_index_file` saves.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hbmp import _index_file, hamming
+from hbmp._index_exact import merge_results
+from hbmp._index_query import QueryBatch
+from hbmp._index_saving import describe, restore, write_faiss
+from hbmp._index_scan import coarse_to_fine, nearest, within
+from hbmp._index_segment import Segment, append, as_ids, new_ids, only, without
+
+_KINDS = ("auto", "flat", "ivf")
+_INVERTED_ABOVE = 2_000_000  # codes; below, a flat scan takes about a millisecond and nothing is missed
+_PROBED_AT_MOST = 1 / 8  # of the lists: where "auto" would have to probe more, a flat scan is as fast
+_ROWS_AT_ONCE = 1 << 16
+_OVERSAMPLE = 50
+
+
+class Index:
+    """Codes of n_bits bits, found by distance d(q, u) = Σ_k α_k [q_k ≠ u_k] (see `hbmp.hamming` for real-valued q).
+
+    Results are sorted by (distance, id) and equal a brute-force search, ties included; inverted lists
+    (`Index.build(kind="ivf")`) and `coarse=` miss some and say so. Any number of threads may search while others add.
+    """
+
+    def __init__(self, n_bits: int, bit_weights: ArrayLike | None = None):
+        hamming.bytes_for(n_bits)
+        self.n_bits = int(n_bits)
+        self.bit_weights = hamming.check_weights(np.ones(self.n_bits) if bit_weights is None else bit_weights, n_bits)
+        self._segments: tuple[Segment, ...] = ()
+        self._next_id = 0
+        self._writing = threading.Lock()
+
+    @classmethod
+    def build(
+        cls,
+        codes: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        bit_weights: ArrayLike | None = None,
+        kind: str = "auto",
+        recall: float = 0.99,
+        random_state: int = 0,
+    ) -> Index:
+        """An index of codes (n, n_bits).
+
+        kind: "flat" is exact. "ivf" groups the codes and probes as many groups as reach `recall` of the nearest on
+        held-out codes (`index.recall_` says what was measured). "auto" is "ivf" above two million codes where that
+        saves work, else "flat". Codes added later are searched exactly.
+        """
+        if kind not in _KINDS:
+            raise LookupError(f"No kind of index called {kind!r}. There are: {', '.join(_KINDS)}.")
+        if not 0 < recall <= 1:
+            raise ValueError(f"The recall asked for must lie in (0, 1], found {recall}.")
+        codes = hamming.check_codes(codes)
+        index = cls(codes.shape[1], bit_weights).add(codes, ids)
+        if len(codes) and (kind == "ivf" or (kind == "auto" and len(codes) > _INVERTED_ABOVE)):
+            index._group(recall, random_state, 1.0 if kind == "ivf" else _PROBED_AT_MOST)
+        return index
+
+    def _group(self, recall: float, random_state: int, most_probed: float) -> None:
+        from hbmp._index_inverted import build_inverted
+
+        (segment,) = self._segments
+        inverted = build_inverted(segment, self.bit_weights, recall, random_state, most_probed)
+        self._segments = (Segment(segment.rows, segment.ids, inverted),)
+
+    def __len__(self) -> int:
+        return sum(len(segment) for segment in self._segments)
+
+    def __repr__(self) -> str:
+        return f"Index({len(self)} codes of {self.n_bits} bits, kind={self.kind!r})"
+
+    @property
+    def kind(self) -> str:
+        """ "ivf" where there are inverted lists, else "flat"."""
+        return "ivf" if any(segment.inverted for segment in self._segments) else "flat"
+
+    @property
+    def recall_(self) -> dict[int, float]:
+        """Recall of the k nearest that was measured while building, by k; 1 for a flat index."""
+        recalls = [segment.inverted.recalls for segment in self._segments if segment.inverted]
+        return recalls[0] if recalls else {10: 1.0, 100: 1.0}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in memory or mapped: codes, ids, and what has been built for searching so far."""
+        return sum(segment.nbytes for segment in self._segments)
+
+    def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Index:
+        """Add codes (n, n_bits), under their ids (n,) or the next free numbers; returns the index.
+
+        Ids are distinct integers ≥ 0. If anything is wrong with the codes or ids, nothing is added.
+        """
+        codes = hamming.check_codes(codes, self.n_bits)
+        packed = np.empty((len(codes), hamming.bytes_for(self.n_bits)), np.uint8)
+        for start in range(0, len(codes), _ROWS_AT_ONCE):
+            block = codes[start : start + _ROWS_AT_ONCE] > 0
+            packed[start : start + _ROWS_AT_ONCE] = np.packbits(block, axis=1, bitorder="little")
+        return self._add_rows(packed, ids)
+
+    def add_packed(self, packed: ArrayLike, ids: ArrayLike | None = None) -> Index:
+        """Add codes as `hbmp.hamming.pack` gives them, uint8 (n, ceil(n_bits / 8))."""
+        packed = np.asarray(packed)
+        n_bytes = hamming.bytes_for(self.n_bits)
+        if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != n_bytes:
+            raise ValueError(
+                f"Packed codes of {self.n_bits} bits must be uint8 of shape (n, {n_bytes}), "
+                f"found {packed.dtype} of shape {packed.shape}."
+            )
+        if self.n_bits % 8 and (packed[:, -1] >> self.n_bits % 8).any():
+            raise ValueError(f"Bits after the first {self.n_bits} must be zero in packed codes, found others set.")
+        return self._add_rows(packed.copy(), ids)
+
+    def _add_rows(self, packed: NDArray[np.uint8], ids: ArrayLike | None) -> Index:
+        given = None if ids is None else new_ids(ids, len(packed))
+        with self._writing:
+            if len(packed) == 0:
+                return self
+            if given is None:
+                new = Segment(packed, self._next_id)
+                next_id = self._next_id + len(packed)
+            else:
+                self._refuse_known(given)
+                new = Segment.sorted(packed, given)
+                next_id = max(self._next_id, int(given.max()) + 1)
+            self._segments = append(self._segments, new)
+            self._next_id = next_id
+        return self
+
+    def _refuse_known(self, ids: NDArray[np.int64]) -> None:
+        for segment in self._segments:
+            known = ids[segment.positions_of(ids) >= 0]
+            if len(known):
+                raise ValueError(
+                    f"{len(known)} of the {len(ids)} ids are in the index already, the first is {known[0]}; "
+                    "remove them before adding them again."
+                )
+
+    def remove(self, ids: ArrayLike) -> int:
+        """Remove items by id and return how many were there. Costs a copy of the index: remove many at once."""
+        wanted = as_ids(ids)
+        with self._writing:
+            before = len(self)
+            self._segments = without(self._segments, wanted)
+            return before - len(self)
+
+    def codes(self, ids: ArrayLike) -> NDArray[np.int8]:
+        """The codes of ids (n,) as signs (n, n_bits), in their order."""
+        wanted = as_ids(ids)
+        packed = np.zeros((len(wanted), hamming.bytes_for(self.n_bits)), np.uint8)
+        missing = np.ones(len(wanted), bool)
+        for segment in self._segments:
+            positions = segment.positions_of(wanted)
+            here = positions >= 0
+            packed[here] = segment.rows[positions[here]]
+            missing &= ~here
+        if missing.any():
+            raise LookupError(
+                f"{missing.sum()} of the {len(wanted)} ids are not in the index, e.g. {wanted[missing][0]}."
+            )
+        return hamming.unpack(packed, self.n_bits)
+
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int,
+        *,
+        n_bits: int | None = None,
+        bit_weights: ArrayLike | None = None,
+        subset: ArrayLike | None = None,
+        coarse: int | None = None,
+        oversample: int = _OVERSAMPLE,
+        n_probe: int | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The k nearest of each query: distances float32 and ids int64, both (n_queries, k), padded with inf and -1.
+
+        queries      signs (integers), or scores (floating point), of n_bits bits
+        n_bits       compare only the first bits (nested codes); queries may have all bits or just these
+        bit_weights  weights for this search in place of the index's own, e.g. `book.weights_for(16)`
+        subset       search only among these ids; unknown ones are ignored
+        coarse       approximate: rank by this many first bits, then measure `oversample * k` candidates in full
+        n_probe      lists to probe in place of the number measured while building; inverted lists only
+        """
+        k = _check_count(k, "k")
+        n_probe = None if n_probe is None else _check_count(n_probe, "n_probe")
+        batch, n_bits = self._prepare(queries, n_bits, bit_weights)
+        segments = self._segments if subset is None else only(self._segments, as_ids(subset))
+        own_metric = n_bits == self.n_bits and bit_weights is None
+        coarse = None if coarse is None else self._check_prefix(coarse, n_bits)
+        n_candidates = k * _check_count(oversample, "oversample")
+        parts = []
+        for whole in segments:
+            segment = self._prefix(whole, n_bits)
+            if coarse is not None:
+                found, positions = coarse_to_fine(segment, whole.prefix(coarse), batch, k, n_candidates)
+            elif segment.inverted is not None and own_metric:
+                found, positions = segment.inverted.search(batch, k, n_probe)
+            else:
+                found, positions = nearest(segment, batch, k)
+            parts.append((found, segment.ids_at(positions)))
+        return merge_results(parts, len(batch), k)
+
+    def range_search(
+        self,
+        queries: ArrayLike,
+        radius: float,
+        *,
+        n_bits: int | None = None,
+        bit_weights: ArrayLike | None = None,
+        subset: ArrayLike | None = None,
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+        """Everything at distance ≤ radius: for each query its distances and ids, sorted by both; always exact."""
+        radius = float(radius)
+        if np.isnan(radius):
+            raise ValueError("The radius must be a number, found NaN.")
+        batch, n_bits = self._prepare(queries, n_bits, bit_weights)
+        segments = self._segments if subset is None else only(self._segments, as_ids(subset))
+        parts = [within(self._prefix(segment, n_bits), batch, radius) for segment in segments]
+        results = []
+        for i in range(len(batch)):
+            found = np.concatenate([np.empty(0, np.float32), *(part[i][0] for part in parts)])
+            ids = [segment.ids_at(part[i][1]) for segment, part in zip(segments, parts, strict=True)]
+            merged = np.concatenate([np.empty(0, np.int64), *ids])
+            order = np.lexsort((merged, found))
+            results.append((found[order], merged[order]))
+        return results
+
+    def _prepare(self, queries: ArrayLike, n_bits: int | None, bit_weights: ArrayLike | None) -> tuple[QueryBatch, int]:
+        n_bits = self.n_bits if n_bits is None else self._check_prefix(n_bits, self.n_bits)
+        queries = np.asarray(queries)
+        if queries.ndim == 2 and queries.shape[1] == self.n_bits:
+            queries = queries[:, :n_bits]
+        weights = self.bit_weights[:n_bits] if bit_weights is None else hamming.check_weights(bit_weights, n_bits)
+        return QueryBatch.prepare(hamming.check_queries(queries, n_bits), weights), n_bits
+
+    def _check_prefix(self, n_bits: int, most: int) -> int:
+        if int(n_bits) != n_bits or not 1 <= n_bits <= most:
+            raise ValueError(f"A prefix of these codes has 1 to {most} bits, found {n_bits}.")
+        return int(n_bits)
+
+    def _prefix(self, segment: Segment, n_bits: int) -> Segment:
+        return segment if n_bits == self.n_bits else segment.prefix(n_bits)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the index to a file: all of it or, if anything goes wrong, nothing."""
+        with self._writing:
+            segments, next_id = self._segments, self._next_id
+        flat = [segment for segment in segments if segment.inverted is None]
+        grouped = [segment for segment in segments if segment.inverted is not None]
+        header: dict[str, Any] = {"n_bits": self.n_bits, "next_id": next_id, "segments": []}
+        arrays = {"bit_weights": self.bit_weights}
+        for number, segment in enumerate(grouped + ([Segment.merged(flat)] if flat else [])):
+            header["segments"].append(describe(segment, f"segment{number}", arrays))
+        _index_file.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Index:
+        """Open a saved index, its codes memory-mapped; `verify=False` spares the checksum, a read of the whole file."""
+        header, arrays = _index_file.read(path, verify)
+        index = cls(header["n_bits"], arrays["bit_weights"])
+        index._segments = tuple(restore(entry, arrays, index.bit_weights) for entry in header["segments"])
+        index._next_id = header["next_id"]
+        return index
+
+    def to_faiss(self, path: str | os.PathLike) -> None:
+        """Write a file for `faiss.read_index`: takes query signs or scores as float32, returns inner products."""
+        if not self._segments:
+            raise ValueError("An empty index has nothing to write for FAISS; add codes first.")
+        write_faiss(path, Segment.merged(list(self._segments)), self.bit_weights)
+
+
+def _check_count(count: int, name: str) -> int:
+    if int(count) != count or count < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1, found {count}.")
+    return int(count)
