@@ -3,123 +3,151 @@
 Smaller distance is closer: d = Σ_k α_k [q_k ≠ u_k], which orders like −Σ_k (α_k q_k) u_k. The second form also serves
 real-valued queries. Two cases:
 
-    plain       every bit counts the same: the distance is a popcount, sorted by NumPy's radix sort
-    weighted    w_k = α_k q_k is rounded to whole multiples of a power of two, so small that the products with ±1 add up
-                exactly in float64. Items at equal distance are then equal to the last bit whatever the order of
+    plain       every bit counts the same: the distance is a popcount, and a bucket sort ranks by it
+    weighted    w_k = α_k q_k is rounded to whole multiples of a power of two, so coarse that the products with ±1 add
+                up exactly in float64. Items at equal distance are then equal to the last bit whatever the order of
                 summation, and ties are true ties.
 
-In the weighted case the sorted key is level · 2^p + position in the database: one unique float64 per item, so a plain
-sort is a stable sort. With n = 2^p database codes, 52 − p binary digits are left for the distance (36 for 65,536 codes):
-finer than float32 distances, which have 24.
+In the weighted case the sorted key is level · 2^p + position in the database: one distinct float64 an item, so a plain
+sort is a stable one. That leaves 2^(50 − p) levels for the distance, 2^34 with 65,536 codes; float32 has 2^24.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from hbmp import hamming
+from hbmp.metrics._sorting import bucket_sort, sort_distinct
 from hbmp.metrics.relevance import Relevance
 
 _BLOCK_BYTES = 32 * 2**20
-_EXACT_BITS = 52  # whole numbers up to 2^53 are exact in float64; one digit is kept for the sign
+_KEY_BITS = 50  # whole numbers to 2^53 are exact in float64; the rest is room for rounding and the excluded item
+_MOST_THREADS = 8
+
+Score = TypeVar("Score")
 
 
 @dataclass(frozen=True)
 class RankedList:
     """The database in the order one query sees it, nearest first.
 
-    grades: (n,) grade of the item at each rank. bounds: (levels + 1,) ranks where a run of equal distances begins, and
-    n at the end; level l covers ranks bounds[l] … bounds[l+1]-1 and may be empty.
+    grades: (n,) grade of the item at each rank. find_bounds: computes `bounds`, which only some tie rules need.
     """
 
     grades: np.ndarray
-    bounds: np.ndarray
+    find_bounds: Callable[[], np.ndarray]
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """(levels + 1,) ranks where a run of equal distances begins, and n at the end; a level may be empty."""
+        return self.find_bounds()
 
 
 class PlainRanker:
     """Ranks by the number of differing bits."""
 
     def __init__(self, query_codes: np.ndarray, database_codes: np.ndarray):
-        self.n_queries, self.n_bits = query_codes.shape
-        self.n_database = len(database_codes)
+        self.shape = (len(query_codes), len(database_codes))
+        self._n_bits = query_codes.shape[1]
         self._queries = _words(query_codes)  # (n_queries, words)
         self._database = np.ascontiguousarray(_words(database_codes).T)  # (words, n_database)
-        self._dtype = np.uint8 if self.n_bits < 255 else np.uint16 if self.n_bits < 65535 else np.uint32
 
-    def levels(self, start: int, stop: int) -> Iterator[np.ndarray]:
-        """Hamming distance of each query of a block to every item, (n_database,) at a time."""
-        for query in self._queries[start:stop]:
-            distance = np.bitwise_count(self._database[0] ^ query[0]).astype(self._dtype, copy=False)
-            for word in range(1, len(query)):
-                distance += np.bitwise_count(self._database[word] ^ query[word])
-            yield distance
+    def prepare(self, start: int, stop: int) -> np.ndarray:
+        """What `rank` needs of queries start … stop-1: their packed codes, (stop - start, words)."""
+        return self._queries[start:stop]
 
-    def order(self, level: np.ndarray, excluded: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Items nearest first, equal distances in database order, and the bounds of the levels."""
+    def rank(self, query: np.ndarray, grades: np.ndarray, excluded: int | None) -> RankedList:
+        """Rank the database for one prepared query; the excluded item comes last and alone."""
+        distances = np.zeros(self.shape[1], dtype=np.int64)
+        for query_word, database_word in zip(query, self._database, strict=True):
+            distances += np.bitwise_count(database_word ^ query_word)
         if excluded is not None:
-            level[excluded] = self.n_bits + 1
-        counts = np.bincount(level, minlength=self.n_bits + 2)
-        return np.argsort(level, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
+            distances[excluded] = self._n_bits + 1
+        order, bounds = bucket_sort(distances, self._n_bits + 2)
+        return RankedList(grades.take(order), lambda: bounds)
 
 
 class WeightedRanker:
     """Ranks by weighted distance, or by the inner product with real-valued queries."""
 
     def __init__(self, query_weights: np.ndarray, database_codes: np.ndarray):
-        self.n_queries, self.n_database = len(query_weights), len(database_codes)
-        self._shift = max(self.n_database - 1, 1).bit_length()
-        self._weights = _whole_multiples(query_weights, _EXACT_BITS - 1 - self._shift)
-        self._database = np.ascontiguousarray(database_codes.T, dtype=np.float64)
+        self.shape = (len(query_weights), len(database_codes))
+        self._position_bits = max(self.shape[1] - 1, 1).bit_length()
+        levels = _whole_multiples(query_weights, _KEY_BITS - self._position_bits)
+        self._weights = np.ldexp(-levels, self._position_bits)
+        self._signs = np.ascontiguousarray(database_codes.T, dtype=np.float64)
+        self._positions = np.arange(self.shape[1], dtype=np.float64)
 
-    def levels(self, start: int, stop: int) -> Iterator[np.ndarray]:
-        """Keys of each query of a block, (n_database,) at a time: distance level above, database position below."""
-        keys = self._weights[start:stop] @ self._database
-        keys *= -float(2**self._shift)
-        keys += np.arange(self.n_database)
-        yield from keys
+    def prepare(self, start: int, stop: int) -> np.ndarray:
+        """Sort keys (stop - start, n_database) of a block: the distance above, room for the position below."""
+        return self._weights[start:stop] @ self._signs
 
-    def order(self, level: np.ndarray, excluded: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Items nearest first, equal distances in database order, and the bounds of the levels."""
+    def rank(self, keys: np.ndarray, grades: np.ndarray, excluded: int | None) -> RankedList:
+        """Rank the database for one prepared query; the excluded item comes last and alone."""
+        keys += self._positions
         if excluded is not None:
-            level[excluded] = 2.0**_EXACT_BITS + excluded
-        level.sort()
-        whole = level.astype(np.int64)
-        new_level = np.flatnonzero(np.diff(whole >> self._shift)) + 1
-        return whole & (2**self._shift - 1), np.concatenate([[0], new_level, [len(whole)]])
+            keys[excluded] = 2.0**_KEY_BITS + excluded
+        whole = sort_distinct(keys, _KEY_BITS + 1).astype(np.int64)
+
+        def find_bounds() -> np.ndarray:
+            inner = np.flatnonzero(np.diff(whole >> self._position_bits)) + 1
+            return np.concatenate([[0], inner, [len(whole)]])
+
+        return RankedList(grades.take(whole & (2**self._position_bits - 1)), find_bounds)
 
 
-def ranker(query_codes, database_codes, bit_weights) -> PlainRanker | WeightedRanker:
+def make_ranker(query_codes, database_codes, bit_weights) -> PlainRanker | WeightedRanker:
     """The ranker for these codes: plain for sign queries without weights, else weighted."""
     database = hamming.check_codes(database_codes, name="database codes")
     queries = hamming.check_queries(query_codes, database.shape[1], name="query codes")
+    if len(database) == 0:
+        raise ValueError("The database is empty: there is nothing to rank. Pass at least one code.")
     if bit_weights is None and (queries.dtype == np.int8 or (np.abs(queries) == 1).all()):
         return PlainRanker(queries, database)
-    weights = (
-        np.ones(database.shape[1]) if bit_weights is None else hamming.check_weights(bit_weights, database.shape[1])
-    )
-    return WeightedRanker(queries * weights, database)
+    weights = 1.0 if bit_weights is None else hamming.check_weights(bit_weights, database.shape[1])
+    return WeightedRanker(queries.astype(np.float64) * weights, database)
 
 
-def ranked_lists(ranks: PlainRanker | WeightedRanker, relevance: Relevance, *, leave_one_out: bool = False):
-    """One RankedList a query. leave_one_out: query i is item i, which then comes last, alone and irrelevant."""
-    n_block = block_size(ranks.n_database)
-    for start in range(0, ranks.n_queries, n_block):
-        stop = min(start + n_block, ranks.n_queries)
-        grades = relevance.grades(start, stop)
-        for row, level in enumerate(ranks.levels(start, stop)):
-            order, bounds = ranks.order(level, start + row if leave_one_out else None)
-            ranked = grades[row].take(order)
+def score_queries(
+    ranker: PlainRanker | WeightedRanker,
+    relevance: Relevance,
+    score: Callable[[RankedList], Score],
+    *,
+    leave_one_out: bool = False,
+) -> list[Score]:
+    """The score of every query's ranked list, in the order of the queries.
+
+    leave_one_out: query i is item i, which then comes last, alone and irrelevant. Queries of a block are sorted and
+    scored on several threads; the relevance is asked on the calling thread only, one block after the other.
+    """
+    scores: list[Score] = []
+    with ThreadPoolExecutor(max_workers=_n_threads()) as pool:
+        for start, stop in query_blocks(*ranker.shape):
+            prepared, grades = ranker.prepare(start, stop), relevance.grades(start, stop)
+            own_items: list[int] | list[None] = [None] * (stop - start)
             if leave_one_out:
-                ranked[-1] = 0
-            yield RankedList(ranked, bounds)
+                own_items = list(range(start, stop))
+                grades[np.arange(stop - start), own_items] = 0
+            scores.extend(pool.map(lambda *query: score(ranker.rank(*query)), prepared, grades, own_items))
+    return scores
 
 
-def block_size(n_database: int) -> int:
-    """How many queries are held against the whole database at a time."""
-    return max(1, _BLOCK_BYTES // (8 * max(n_database, 1)))
+def query_blocks(n_queries: int, n_database: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of the blocks of queries that are held against the whole database at a time."""
+    step = max(1, _BLOCK_BYTES // (8 * n_database))
+    return ((start, min(start + step, n_queries)) for start in range(0, n_queries, step))
+
+
+def _n_threads() -> int:
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, _MOST_THREADS)
 
 
 def _words(signs: np.ndarray) -> np.ndarray:
@@ -132,6 +160,6 @@ def _words(signs: np.ndarray) -> np.ndarray:
 
 def _whole_multiples(weights: np.ndarray, n_digits: int) -> np.ndarray:
     """Each row scaled by a power of two and rounded, so that its absolute sum stays below 2^n_digits."""
-    totals = np.abs(weights).sum(axis=1)
-    exponents = np.where(totals > 0, n_digits - 1 - np.frexp(np.maximum(totals, np.finfo(float).tiny))[1], 0)
-    return np.rint(np.ldexp(weights, exponents[:, None]))
+    totals = np.abs(weights).sum(axis=1, keepdims=True)
+    exponents = n_digits - 1 - np.frexp(totals)[1]
+    return np.rint(np.ldexp(weights, exponents))

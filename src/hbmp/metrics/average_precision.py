@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from hbmp.metrics._ranking import RankedList, ranked_lists, ranker
+from hbmp.metrics._ranking import RankedList, make_ranker, score_queries
 from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
 from hbmp.metrics._ties import TIE_RULES, break_ties
 from hbmp.metrics.relevance import as_relevance
@@ -78,10 +78,10 @@ def average_precision_per_query(
     relevance=None,
 ) -> np.ndarray:
     """Average precision of each query, (n_queries,); NaN where a query is dropped."""
-    ranks = ranker(query_codes, database_codes, bit_weights)
-    graded = as_relevance(query_labels, database_labels, relevance, (ranks.n_queries, ranks.n_database))
-    score = _Scorer(cutoff, ties, denominator, empty, ranks.n_database)
-    return np.array([score(ranked) for ranked in ranked_lists(ranks, graded)], dtype=np.float64)
+    ranker = make_ranker(query_codes, database_codes, bit_weights)
+    graded = as_relevance(query_labels, database_labels, relevance, ranker.shape)
+    score = _Scorer(cutoff, ties, denominator, empty, ranker.shape[1])
+    return np.array(score_queries(ranker, graded, score), dtype=np.float64)
 
 
 def self_retrieval_map(
@@ -96,10 +96,10 @@ def self_retrieval_map(
     relevance=None,
 ) -> float:
     """Mean average precision where each item (n, bits) queries all the others and never itself."""
-    ranks = ranker(codes, codes, bit_weights)
-    graded = as_relevance(labels, labels, relevance, (ranks.n_queries, ranks.n_database))
-    score = _Scorer(cutoff, ties, denominator, empty, ranks.n_database)
-    return mean_of(np.array([score(ranked) for ranked in ranked_lists(ranks, graded, leave_one_out=True)]))
+    ranker = make_ranker(codes, codes, bit_weights)
+    graded = as_relevance(labels, labels, relevance, ranker.shape)
+    score = _Scorer(cutoff, ties, denominator, empty, ranker.shape[1])
+    return mean_of(np.array(score_queries(ranker, graded, score, leave_one_out=True), dtype=np.float64))
 
 
 class _Scorer:
@@ -110,14 +110,12 @@ class _Scorer:
         self._ties = check_choice("ties", ties, TIE_RULES)
         self._denominator = check_choice("denominator", denominator, DENOMINATORS)
         self._nothing = {"drop": np.nan, "zero": 0.0}[check_choice("empty", empty, EMPTY_RULES)]
-        self._harmonic = (
-            np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n_database + 1))]) if ties == "average" else None
-        )
+        self._harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n_database + 1))])
 
     def __call__(self, ranked: RankedList) -> float:
         if self._ties == "average":
             return self._average(ranked)
-        hits = np.flatnonzero(break_ties(ranked, self._ties) > 0) + 1.0
+        hits = np.flatnonzero(break_ties(ranked, self._ties)) + 1.0
         found = hits[: np.searchsorted(hits, self._cutoff, side="right")]
         total = len(found) if self._denominator == "hits" else len(hits)
         return float((np.arange(1, len(found) + 1) / found).sum() / total) if total else self._nothing
@@ -152,16 +150,16 @@ class _Scorer:
         """Expected sum of precisions of a level of `size` items, `relevant` of them hits in random order."""
         reciprocals = self._harmonic[start + size] - self._harmonic[start]
         slope = (relevant - 1) / np.maximum(size - 1, 1)
-        return (
-            relevant / np.maximum(size, 1) * ((before + 1) * reciprocals + slope * (size - (start + 1) * reciprocals))
-        )
+        precisions = (before + 1) * reciprocals + slope * (size - (start + 1) * reciprocals)
+        return relevant / np.maximum(size, 1) * precisions
 
 
 def _hits_in_sample(size: int, relevant: int, drawn: int) -> tuple[np.ndarray, np.ndarray]:
     """How many of `drawn` items out of `size` are relevant, and how likely each number is (hypergeometric)."""
     found = np.arange(max(0, drawn - (size - relevant)), min(drawn, relevant) + 1)
     logarithm = _log_choose(relevant, found) + _log_choose(size - relevant, drawn - found) - _log_choose(size, drawn)
-    return found, np.exp(logarithm)
+    chances = np.exp(logarithm)
+    return found, chances / chances.sum()
 
 
 def _log_choose(total, part):

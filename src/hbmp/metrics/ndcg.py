@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.metrics._ranking import RankedList, block_size, ranked_lists, ranker
+from hbmp.metrics._ranking import RankedList, make_ranker, query_blocks, score_queries
 from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
 from hbmp.metrics._ties import TIE_RULES, break_ties
 from hbmp.metrics.relevance import Relevance, as_relevance
@@ -79,20 +79,23 @@ def ndcg_per_query(
     check_choice("gain", gain, GAINS)
     check_choice("ties", ties, TIE_RULES)
     nothing = {"one": 1.0, "zero": 0.0, "drop": np.nan}[check_choice("empty", empty, EMPTY_RULES)]
-    ranks = ranker(query_codes, database_codes, bit_weights)
-    graded = as_relevance(query_labels, database_labels, relevance, (ranks.n_queries, ranks.n_database))
-    cutoff = check_cutoff(cutoff, ranks.n_database)
+    ranker = make_ranker(query_codes, database_codes, bit_weights)
+    graded = as_relevance(query_labels, database_labels, relevance, ranker.shape)
+    cutoff = check_cutoff(cutoff, ranker.shape[1])
     if gain == "scaled" and largest_grade is None:
         largest_grade = _largest_grade(graded)
-    discounts = np.zeros(ranks.n_database)
+    discounts = np.zeros(ranker.shape[1])
     discounts[:cutoff] = 1.0 / np.log2(np.arange(2, cutoff + 2))
-    scores = np.empty(ranks.n_queries)
-    for row, ranked in enumerate(ranked_lists(ranks, graded)):
+
+    def score(ranked: RankedList) -> float:
         values, counts = np.unique(ranked.grades, return_counts=True)
         gains = _gains(values, gain, largest_grade)
+        if values[-1] <= 0:
+            return nothing
         ideal = np.repeat(gains[::-1], counts[::-1])[:cutoff] @ discounts[:cutoff]
-        scores[row] = _dcg(ranked, values, gains, ties, discounts) / ideal if values[-1] > 0 else nothing
-    return scores
+        return _dcg(ranked, values, gains, ties, discounts) / float(ideal)
+
+    return np.array(score_queries(ranker, graded, score), dtype=np.float64)
 
 
 def _gains(grades: np.ndarray, gain: str, largest_grade: float | None) -> np.ndarray:
@@ -112,7 +115,5 @@ def _dcg(ranked: RankedList, values: np.ndarray, gains: np.ndarray, ties: str, d
 
 
 def _largest_grade(relevance: Relevance) -> float:
-    n_queries, n_database = relevance.shape
-    step = block_size(n_database)
-    blocks = (relevance.grades(start, min(start + step, n_queries)) for start in range(0, n_queries, step))
+    blocks = (relevance.grades(start, stop) for start, stop in query_blocks(*relevance.shape))
     return float(max((block.max(initial=0) for block in blocks), default=0))
