@@ -124,7 +124,9 @@ def _scan(segment: Segment, batch: QueryBatch, n_candidates: int) -> tuple[NDArr
     """Keys (n, K) of the candidates of the fast pass, and the least distance an item outside them can have (n,)."""
     vectors, scales = batch.scaled()
     scores, positions = segment.fast_scan.search(vectors, n_candidates)
-    unseen = (batch.offsets - (scores[:, -1] * scales + batch.scan_error())) / 2
+    # FAISS leaves out items at its lowest score, -Σ|v|, and then has fewer than K.
+    last = np.where(positions[:, -1] < 0, -batch.sizes(), scores[:, -1] * scales)
+    unseen = (batch.offsets - (last + batch.scan_error())) / 2
     return exact_keys(segment.rows, batch, positions), unseen
 
 
