@@ -1,7 +1,8 @@
-"""Exact distances to packed codes by byte tables, and the sort keys that order results by (distance, position).
+"""Exact distances to packed codes, and the sort keys that order results by (distance, position).
 
-A query's table holds v·u for every value of every byte of a code, so a distance is one look-up a byte. All sums lie on
-the exact grid of `hamming.query_terms`: they equal `hamming.distances` bit for bit, whatever the order of addition.
+A few candidates of each query are unpacked and multiplied; all rows go through tables of v·u for every value of every
+byte, one look-up a byte. All sums lie on the exact grid of `hamming.query_terms`: they equal `hamming.distances` bit
+for bit, whatever the order of addition.
 
 A result is one 64-bit integer: the float32 distance with its bits made ascending, then the position. Sorting integers
 is fast, and the order is total: equal distances come in the order of positions.
@@ -16,6 +17,7 @@ from hbmp._index_query import QueryBatch
 
 ROWS_AT_ONCE = 1 << 16
 _TABLES_AT_ONCE = 256  # queries whose byte tables are held at a time
+_CACHED_VALUES = 1 << 17  # doubles, a megabyte: unpacked candidates that stay in the cache
 _POSITION_BITS = np.uint64(0xFFFFFFFF)
 _MISSING = np.iinfo(np.uint64).max  # the key of a result that does not exist: it sorts last
 
@@ -67,13 +69,13 @@ def _distances_to_all(tables: NDArray, offsets: NDArray, rows: NDArray[np.uint8]
 def exact_keys(rows: NDArray[np.uint8], batch: QueryBatch, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Sort keys (n, K) of each query's own candidates; position -1 gives the key that sorts last."""
     keys = np.empty(positions.shape, np.uint64)
-    n_bytes = rows.shape[1]
-    for start in range(0, len(batch), _TABLES_AT_ONCE):
-        some = slice(start, start + _TABLES_AT_ONCE)
-        candidates = rows[positions[some]]  # (m, K, n_bytes)
-        tables = byte_tables(batch.vectors[some])
-        cells = candidates + 256 * np.arange(n_bytes * len(tables)).reshape(len(tables), 1, n_bytes)
-        products = tables.ravel().take(cells.ravel()).reshape(candidates.shape).sum(axis=2)
+    at_once = max(1, _CACHED_VALUES // max(1, positions.shape[1] * 8 * rows.shape[1]))
+    for start in range(0, len(batch), at_once):
+        some = slice(start, start + at_once)
+        candidates = np.take(rows, positions[some], axis=0)  # (m, K, n_bytes)
+        bits = np.unpackbits(candidates, axis=2, bitorder="little").astype(np.float64)
+        vectors = batch.vectors[some]
+        products = 2 * (bits @ vectors[:, :, None])[:, :, 0] - vectors.sum(axis=1)[:, None]  # bits 0/1 to signs
         keys[some] = make_keys(_to_distances(products, batch.offsets[some]), positions[some])
     keys[positions < 0] = _MISSING
     return keys
