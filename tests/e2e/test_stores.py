@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import hbmp
-from hbmp import stores
+from hbmp import hamming, stores
+from hbmp.stores import pgvector
 
 _NUMBERS = itertools.count()
 
@@ -22,7 +23,9 @@ _NUMBERS = itertools.count()
 def folder():
     """A folder with a short path, because unix sockets take no long ones."""
     path = Path(tempfile.mkdtemp(prefix="hbmp-"))
-    yield path
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLOG_log_dir", str(path))  # where the embedded Milvus leaves its logs
+        yield path
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -291,7 +294,7 @@ def test_what_a_store_cannot_be_is_refused(open_store):
         open_store(16, index="annoy")
 
 
-def test_an_engine_that_does_not_answer_is_named_without_the_password(tmp_path):
+def test_an_engine_that_does_not_answer_is_named_without_the_password(folder, tmp_path):
     with pytest.raises(ConnectionError, match=r"No PostgreSQL could be reached at host=127\.0\.0\.1, port=1") as caught:
         stores.PGVector(16, "postgresql://me:secret@127.0.0.1:1/data")
     assert "secret" not in str(caught.value)
@@ -330,7 +333,7 @@ def test_pgvector_graph_finds_nearly_all(postgres):
     store.add(codes[2900:], np.arange(2900, 3000))  # into the graph that is there
     exact = stores.PGVector(48, postgres, table="graph", index="flat")
     with store._transaction() as cursor:
-        store._prepare_scan(cursor, 10)
+        pgvector._read_graph(cursor, 10)
         plan = cursor.execute("EXPLAIN SELECT id FROM graph ORDER BY code <~> %s::bit(48) LIMIT 10", ["1" * 48])
         assert "graph_code_idx" in str(plan.fetchall())
     for given in (None, weights):
@@ -341,6 +344,20 @@ def test_pgvector_graph_finds_nearly_all(postgres):
     assert (store.search(queries[:1], 2500)[1] >= 0).all()
     exact.close()
     store.drop()
+
+
+def test_pgvector_reads_the_table_where_equal_codes_hide_each_other_in_the_graph(postgres):
+    rng = np.random.default_rng(6)
+    centres = rng.choice([-1, 1], (10, 16)).astype(np.int8)
+    codes = centres[rng.integers(10, size=5000)]
+    codes[rng.random(codes.shape) < 0.02] *= -1
+    with stores.PGVector(16, postgres, table="crowd") as store:
+        store.add(codes, np.arange(len(codes)))
+        for weights in (None, rng.exponential(size=16)):
+            found, ids = store.search(centres, 600, bit_weights=weights)
+            expected = np.sort(hamming.distances(centres, codes, weights), axis=1)[:, :600]
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+            assert (ids >= 0).all()
 
 
 def test_pgvector_add_that_fails_half_way_leaves_what_was_there(postgres, monkeypatch):

@@ -22,6 +22,8 @@ from hbmp.stores._base import Neighbours, Store, check_name
 _MOST_BITS = 4000  # the widest halfvec that pgvector's HNSW takes
 _EF_SEARCH = (40, 1000)  # pgvector's default, and the most it allows
 _INDEXES = (("code", "bit_hamming_ops"), ("signs", "halfvec_ip_ops"))
+# The graph of the signs was built for equal weights: with others the nearest lie farther apart in it, look wider.
+_WIDER_BY_PRODUCT = 4
 
 
 class PGVector(Store):
@@ -124,13 +126,14 @@ class PGVector(Store):
 
     def _nearest_by_bits(self, signs: NDArray[np.int8], n: int) -> list[Neighbours]:
         texts = [bytes(row).decode("ascii") for row in np.where(signs > 0, ord("1"), ord("0")).astype(np.uint8)]
-        return self._nearest("code <~> query.code", "text::bit({n}) AS code", texts, n)
+        return self._nearest("code <~> query.code", "text::bit({n}) AS code", texts, n, ef_search=n)
 
     def _nearest_by_product(self, vectors: NDArray[np.float16], n: int) -> list[Neighbours]:
         texts = ["[" + ",".join(map(str, row.tolist())) + "]" for row in vectors]
-        return self._nearest("signs <#> query.vector", "text::halfvec({n}) AS vector", texts, n)
+        wider = _WIDER_BY_PRODUCT * n
+        return self._nearest("signs <#> query.vector", "text::halfvec({n}) AS vector", texts, n, ef_search=wider)
 
-    def _nearest(self, distance: str, parsed: str, texts: list[str], n: int) -> list[Neighbours]:
+    def _nearest(self, distance: str, parsed: str, texts: list[str], n: int, ef_search: int) -> list[Neighbours]:
         # Materialised, or the planner would parse the query's text again for every row it compares with.
         statement = (
             "WITH query AS MATERIALIZED "
@@ -140,23 +143,27 @@ class PGVector(Store):
             "ORDER BY query.row"
         )
         with self._transaction() as cursor:
-            self._prepare_scan(cursor, n)
-            rows = self._run(cursor, statement, values=[texts, n]).fetchall()
+            if self.index == "flat":
+                _read_all(cursor)
+                return self._ask(cursor, statement, texts, n)
+            _read_graph(cursor, ef_search)
+            found = self._ask(cursor, statement, texts, n)
+            short = [row for row, neighbours in enumerate(found) if len(neighbours.ids) < n]
+            n_rows = self._run(cursor, "SELECT count(*) FROM {table}").fetchone()[0] if short else 0
+            # Many equal codes crowd the graph until parts of it cannot be reached: then the table has to be read.
+            short = [row for row in short if len(found[row].ids) < n_rows]
+            if short:
+                _read_all(cursor)
+                exact = self._ask(cursor, statement, [texts[row] for row in short], n)
+                for row, neighbours in zip(short, exact, strict=True):
+                    found[row] = neighbours
+            return found
+
+    def _ask(self, cursor, statement: str, texts: list[str], n: int) -> list[Neighbours]:
+        rows = self._run(cursor, statement, values=[texts, n]).fetchall()
         table = np.array(rows, dtype=[("row", np.int64), ("id", np.int64), ("distance", np.float64)])
         of_query = np.split(table, np.searchsorted(table["row"], np.arange(2, len(texts) + 1)))
         return [Neighbours(part["id"], part["distance"]) for part in of_query]
-
-    def _prepare_scan(self, cursor, n: int) -> None:
-        """Settings for this transaction: how far the graph is searched, or that it is not used at all."""
-        if self.index == "flat":
-            cursor.execute("SET LOCAL enable_indexscan = off")
-            return
-        least, most = _EF_SEARCH
-        settings = {"hnsw.ef_search": min(max(n, least), most), "enable_seqscan": "off"}
-        # Beyond ef_search rows the scan goes on by itself until n are found.
-        settings |= {"hnsw.iterative_scan": "relaxed_order", "hnsw.max_scan_tuples": np.iinfo(np.int32).max}
-        for name, value in settings.items():
-            cursor.execute("SELECT set_config(%s, %s, true)", [name, str(value)])
 
     def _fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         with self._transaction() as cursor:
@@ -233,6 +240,25 @@ def _require_pgvector(cursor) -> None:
             f"The database has no pgvector and it could not be added: {_first_line(error)}. "
             "Let an administrator run CREATE EXTENSION vector."
         ) from None
+
+
+def _read_graph(cursor, ef_search: int) -> None:
+    """For this transaction: search the HNSW graph, and beyond `ef_search` rows go on until the LIMIT is reached."""
+    least, most = _EF_SEARCH
+    settings = {
+        "enable_seqscan": "off",
+        "hnsw.ef_search": min(max(ef_search, least), most),
+        "hnsw.iterative_scan": "relaxed_order",
+        "hnsw.max_scan_tuples": np.iinfo(np.int32).max,
+    }
+    for name, value in settings.items():
+        cursor.execute("SELECT set_config(%s, %s, true)", [name, str(value)])
+
+
+def _read_all(cursor) -> None:
+    """For this transaction: compare with every row of the table."""
+    cursor.execute("SET LOCAL enable_seqscan = on")
+    cursor.execute("SET LOCAL enable_indexscan = off")
 
 
 def _first_line(error: Exception) -> str:
