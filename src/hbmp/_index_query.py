@@ -72,8 +72,8 @@ class QueryBatch:
         deviations = np.sqrt(np.square(self.vectors).sum(axis=1)) / 2
         tail = np.sqrt(2 * np.log(max(n_items / k, 2.0)))
         growth = tail * self.scan_error() / np.maximum(deviations, np.finfo(float).tiny)
-        growth = float(np.quantile(growth, 0.9)) if len(growth) else 0.0
-        return int(min(1.5 * k * np.exp(min(growth, 20.0)) + 16, max(4096, 8 * k)))
+        most = float(np.sort(growth)[int(0.9 * (len(growth) - 1))])
+        return int(min(1.5 * k * np.exp(min(most, 20.0)) + 16, max(4096, 8 * k)))
 
     def scaled(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Vectors in float32 of size ½ to 1, so that no scale of weights overflows, and the factors (n,) back."""

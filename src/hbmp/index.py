@@ -205,7 +205,7 @@ class Index:
         coarse = None if coarse is None else self._check_prefix(coarse, n_bits)
         n_candidates = k * _check_count(oversample, "oversample")
         parts = []
-        for whole in segments:
+        for whole in segments if len(batch) else ():
             segment = self._prefix(whole, n_bits)
             if coarse is not None:
                 found, positions = coarse_to_fine(segment, whole.prefix(coarse), batch, k, n_candidates)

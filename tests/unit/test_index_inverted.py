@@ -87,6 +87,7 @@ def test_few_codes_and_more_results_than_a_list_holds():
         assert found.shape == (1, n_items + 5)
         assert (ids[0, n_items:] == -1).all()
         assert np.isinf(found[0, ids[0] < 0]).all()
+    assert index.search(codes[:0], 4)[0].shape == (0, 4)
     assert len(hbmp.Index.build(codes[:0], kind="ivf")) == 0
 
 
