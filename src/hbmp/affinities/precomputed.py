@@ -1,0 +1,97 @@
+"""A neighbourhood the user brings as a matrix: affinities in [-1, 1], or distances mapped by 1 - 2 d / d_max."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp.affinities._base import Affinity, each_instance
+from hbmp.device import to_torch
+
+
+class Precomputed(Affinity):
+    """A given symmetric matrix over the instances. Items: the instances.
+
+    Parameters
+    ----------
+    kind : "affinity" (default) or "distance"
+        Distances are mapped to affinities by 1 - 2 d / d_max (Eq. 2 of the paper).
+    """
+
+    def __init__(self, *, kind: str = "affinity"):
+        self.kind = kind
+
+    def _reduce(self, X, y):
+        if self.kind not in ("affinity", "distance"):
+            raise ValueError(f"kind must be 'affinity' or 'distance', found {self.kind!r}.")
+        matrix = np.asarray(X)
+        if self.kind == "affinity":
+            self.values_ = check_affinity(matrix)
+        else:
+            self.values_, self.d_max_ = from_distances(matrix)
+        return (np.arange(len(matrix))[:, None], *each_instance(len(matrix)))
+
+    def find(self, new) -> np.ndarray:
+        """A row of affinities does not say which item it is."""
+        return np.full(len(new), -1, dtype=np.int64)
+
+    def cross(self, new, *, device="auto") -> np.ndarray:
+        """Items met later are given by their values to every known item, shape (m, items)."""
+        rows = np.asarray(new, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.n_items_ or not np.isfinite(rows).all():
+            raise ValueError(
+                f"A new item is a row of {self.n_items_} finite values, one a known item; found shape {rows.shape}."
+            )
+        return (1 - 2 * rows / self.d_max_ if self.kind == "distance" else rows).astype(np.float32)
+
+    def block(self, rows=slice(None), columns=slice(None), *, device="auto") -> np.ndarray:
+        """The given values themselves, in their own precision."""
+        return self.values_[rows][:, columns]
+
+    def matrix(self, *, device="cpu") -> np.ndarray:
+        """The matrix itself: it is in memory already."""
+        return self.values_
+
+    def _values(self, a, b):
+        return to_torch(np.asarray(self.values_, np.float32), a.device)[a[:, 0]][:, b[:, 0]]
+
+
+def check_affinity(matrix: np.ndarray) -> np.ndarray:
+    """A symmetric finite matrix in [-1, 1] as floats, or one sentence that says what is wrong with it."""
+    values = _check_square(matrix, "An affinity")
+    low, high = float(values.min()), float(values.max())
+    if low < -1 - 1e-6 or high > 1 + 1e-6:
+        raise ValueError(
+            f"An affinity holds values from -1 (apart) to 1 (close); found {low:.4g} to {high:.4g}. "
+            "Scale it, or pass distances with Precomputed(kind='distance')."
+        )
+    return values
+
+
+def from_distances(matrix: np.ndarray) -> tuple[np.ndarray, float]:
+    """Distances as affinities by 1 - 2 d / d_max, and d_max."""
+    distances = _check_square(matrix, "A distance matrix")
+    if distances.min() < 0:
+        raise ValueError(f"Distances are never negative; found {float(distances.min()):.4g}.")
+    largest = float(distances.max())
+    if largest == 0:
+        raise ValueError("All distances are 0: nothing tells the items apart.")
+    return 1 - 2 * distances / largest, largest
+
+
+def _check_square(matrix: np.ndarray, what: str) -> np.ndarray:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{what} is a square matrix, items by items; found shape {matrix.shape}.")
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{what} holds numbers; found values of type {matrix.dtype}.")
+    values = matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(f"{what} must be finite; found {values[row, column]} at row {row}, column {column}.")
+    gap = np.abs(values - values.T)
+    if gap.max(initial=0) > 1e-6 * max(1.0, np.abs(values).max(initial=0)):
+        row, column = np.unravel_index(int(gap.argmax()), gap.shape)
+        raise ValueError(
+            f"{what} must be symmetric; found {values[row, column]:.6g} at ({row}, {column}) but "
+            f"{values[column, row]:.6g} at ({column}, {row})."
+        )
+    return values

@@ -1,0 +1,6 @@
+"""Binary matrix pursuit: target codes for the items of any neighbourhood (the paper's stage one)."""
+
+from hbmp.pursuit.codebook import CodeBook
+from hbmp.pursuit.pursuit import infer_codes
+
+__all__ = ["CodeBook", "infer_codes"]

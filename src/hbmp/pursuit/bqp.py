@@ -1,0 +1,102 @@
+"""The Improve step of Algorithm 1: better sign vectors for max vᵀAv, v in {-1, +1}ⁿ, an NP-hard problem.
+
+Flipping v_i changes vᵀAv by -4 v_i (Av)_i (A has a zero diagonal), so a search needs the field Av, kept up to date
+as signs flip. Flips are found in blocks: the items that gain most are searched together through their small
+submatrix of A, then the field of all items is updated once, which costs the same few products on any device.
+
+    v      signs    (n,)
+    f      field    (n,)     Av
+    g      gain     (n,)     -v f, positive where flipping helps
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+NAMES = ("none", "resample", "one-flip", "tabu")
+
+
+def improve_starts(name: str, fit, starts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Improve every start: (sign vectors (n, k), their matches vᵀAv (k,))."""
+    fields = fit.residual_times(starts.astype(fit.operator.dtype))
+    if name in ("one-flip", "tabu"):
+        search = one_flip if name == "one-flip" else tabu
+        searched = [search(fit, starts[:, k], fields[:, k], rng) for k in range(starts.shape[1])]
+        starts, fields = (np.stack(part, axis=1) for part in zip(*searched, strict=True))
+    match = np.einsum("nk,nk->k", starts, fields, dtype=np.float64)
+    return starts * starts[0], match
+
+
+def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.ndarray, np.ndarray]:
+    """Flip single signs while any flip raises vᵀAv: (signs, field), one-flip optimal and never worse."""
+    signs, field = signs.astype(field.dtype), field.copy()
+    block_size = int(np.clip(len(signs) // 64, 256, 4096))
+    noise = _noise(fit, field)
+    while True:
+        gain = -signs * field
+        wanting = np.flatnonzero(gain > noise)
+        if wanting.size == 0:
+            return signs.astype(np.int8), field
+        if wanting.size > block_size:
+            wanting = np.sort(wanting[np.argpartition(gain[wanting], -block_size)[-block_size:]])
+        flipped = _flip_within(fit.residual_block(wanting), signs[wanting], gain[wanting], noise)
+        items = wanting[flipped]
+        field += fit.residual_times_columns(items, -2 * signs[items])
+        signs[items] *= -1
+
+
+def _flip_within(block: np.ndarray, signs: np.ndarray, gain: np.ndarray, noise: float) -> np.ndarray:
+    """Best single flips in turn inside one block until none helps; which of its items ended up flipped."""
+    signs, start = signs.copy(), signs
+    while True:
+        best = _first_best(gain, noise)
+        if gain[best] <= noise:
+            return np.flatnonzero(signs != start)
+        signs[best] *= -1
+        gain[best] *= -1
+        gain -= (2 * signs[best]) * signs * block[best]
+
+
+def _first_best(gain: np.ndarray, noise: float) -> int:
+    """The first item among those that gain most: equal gains must not be told apart by rounding."""
+    return int(np.argmax(gain >= gain.max() - noise))
+
+
+def _noise(fit, field: np.ndarray) -> float:
+    """Gains below this are rounding, of the field or of the affinity it is what remains of."""
+    level = 1e-5 if field.dtype == np.float32 else 1e-10
+    row_norm = np.sqrt(fit.squared_norm / len(field))
+    return level * max(float(np.abs(field).max(initial=0)), float(row_norm))
+
+
+def tabu(fit, signs: np.ndarray, field: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """One-flip search that goes on past local optima: the best flip that is not tabu, even a losing one.
+
+    A flipped item stays tabu for about n/10 + 5 steps unless flipping it back beats the best seen. The best vector
+    seen is polished by `one_flip` and returned with its field.
+    """
+    n_items = len(signs)
+    signs, field = one_flip(fit, signs, field)
+    signs = signs.astype(field.dtype)
+    best_signs, value, best_value = signs.copy(), 0.0, 0.0
+    noise, free_again = _noise(fit, field), np.zeros(n_items, dtype=np.int64)
+    step, last_success, patience = 0, 0, _patience(n_items)
+    while step - last_success < patience:
+        step += 1
+        gain = -signs * field
+        allowed = (free_again <= step) | (value + 4 * gain > best_value + noise)
+        if not allowed.any():
+            continue
+        item = _first_best(np.where(allowed, gain, -np.inf), noise)
+        value += 4 * float(gain[item])
+        field += fit.residual_times_columns(np.array([item]), -2 * signs[[item]])
+        signs[item] *= -1
+        free_again[item] = step + n_items // 10 + int(rng.integers(1, 11))
+        if value > best_value + noise:
+            best_signs, best_value, last_success = signs.copy(), value, step
+    return one_flip(fit, best_signs, fit.residual_times(best_signs[:, None])[:, 0])
+
+
+def _patience(n_items: int) -> int:
+    """Steps without a new best before tabu search gives up."""
+    return min(10 * n_items, 1000 + n_items // 10)

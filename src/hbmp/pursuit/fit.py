@@ -1,0 +1,177 @@
+"""The fit of bits to an affinity, through a Gram matrix of bits instead of pairs of items.
+
+The design matrix of Eq. 10 has a row a pair of items, n² of them. Its normal equations do not: with item weights
+c and D = diag(c),
+
+    G_jk = ⟨v_j v_jᵀ, v_k v_kᵀ⟩ = (v_jᵀ D v_k)² - m          h_k = ⟨v_k v_kᵀ, R⟩ = v_kᵀ D R D v_k - tr
+
+with m = Σ c_i² and tr = Σ c_i² R_ii where the diagonal is ignored, and both 0 where it is fitted. Weights, step
+sizes and residuals all follow from G, h and ‖R‖², so a bit costs one product with R.
+
+    v_k    directions   (n, t)   sign vectors; where the intercept is free, direction 0 is all ones
+    α      weights      (t,)     of the directions
+    G, h   gram, match  (t, t), (t,)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.optimize import nnls
+
+
+def solve_weights(gram: np.ndarray, match: np.ndarray, weighting: str, ridge: float, free: int = 0) -> np.ndarray:
+    """Weights of least squared error for directions with this Gram matrix and match (Eq. 10).
+
+    Where bits exceed what the affinity determines the solution of least norm is taken. `weighting` may keep the
+    weights non-negative, or shrink them (`ridge` times the mean of G's diagonal); the first `free` directions (the
+    intercept) are neither bounded nor shrunk.
+    """
+    if len(match) == 0:
+        return match
+    if weighting == "ridge":
+        penalty = np.full(len(match), ridge * np.diag(gram).mean())
+        penalty[:free] = 0
+        return _least_norm(gram + np.diag(penalty), match)
+    if weighting == "non-negative":
+        return _non_negative(gram, match, free)
+    return _least_norm(gram, match)
+
+
+def _least_norm(gram: np.ndarray, match: np.ndarray) -> np.ndarray:
+    """G⁺ h by the eigenvalues of the scaled Gram matrix, so that rank is judged the same for any n."""
+    values, vectors = eigh(gram)
+    keep = values > values[-1] * 1e-10
+    vectors = vectors[:, keep]
+    return vectors @ ((vectors.T @ match) / values[keep])
+
+
+def _non_negative(gram: np.ndarray, match: np.ndarray, free: int) -> np.ndarray:
+    """argmin αᵀGα - 2αᵀh with α ≥ 0, as a non-negative least-squares problem on a square root of G."""
+    values, vectors = eigh(gram)
+    keep = values > values[-1] * 1e-10
+    root = vectors[:, keep] * np.sqrt(values[keep])  # G = root rootᵀ
+    target = (vectors[:, keep].T @ match) / np.sqrt(values[keep])
+    columns = np.vstack([root, -root[:free]])  # a free weight is the difference of two non-negative ones
+    solution = nnls(columns.T, target)[0]
+    solution[:free] -= solution[len(match) :]
+    return solution[: len(match)]
+
+
+class Fit:
+    """Directions found so far, their weights, and the residual operator Q = R - Σ α_k v_k v_kᵀ.
+
+    The residual acts as A = D Q D with a zero diagonal: v_iAv is the match of a sign vector v with what is still
+    unexplained (the diagonal of Q only adds a constant to it, so no choice of v depends on it).
+    """
+
+    def __init__(self, operator, item_weights, *, diagonal: str, scale: float, intercept: bool):
+        self.operator, self.scale, self.free = operator, scale, int(intercept)
+        self.item_weights = item_weights
+        self._c = item_weights.astype(operator.dtype)  # the same, in the precision of products
+        self.values_on_diagonal = operator.diagonal() * scale
+        self.ignored = float((item_weights**2).sum()) if diagonal == "ignore" else 0.0
+        self.trace = float((item_weights**2 * self.values_on_diagonal).sum()) if diagonal == "ignore" else 0.0
+        ignored_square = float((item_weights**2 * self.values_on_diagonal**2).sum()) if diagonal == "ignore" else 0.0
+        self.squared_norm = operator.squared_norm(item_weights) * scale**2 - ignored_square
+        self.directions = np.empty((operator.n_items, 0), dtype=operator.dtype, order="F")
+        self.weights = np.empty(0)
+        self.gram = np.empty((0, 0))
+        self.match = np.empty(0)
+        if intercept:
+            self.append(np.ones(operator.n_items, dtype=np.int8))
+
+    @property
+    def n_bits(self) -> int:
+        """Bits found, the intercept not counted."""
+        return self.directions.shape[1] - self.free
+
+    @property
+    def own_size(self) -> float:
+        """⟨vvᵀ, vvᵀ⟩, the same for every sign vector."""
+        return float(self.item_weights.sum()) ** 2 - self.ignored
+
+    def gram_column(self, signs: np.ndarray) -> np.ndarray:
+        """⟨v_k v_kᵀ, ssᵀ⟩ for every direction so far and one or more sign vectors s. Shape (t,) or (t, k)."""
+        weighted = self._c[:, None] * signs.reshape(len(signs), -1)
+        products = (self.directions.T @ weighted).astype(np.float64)
+        return (products**2 - self.ignored).reshape(-1, *signs.shape[1:])
+
+    def match_of(self, signs: np.ndarray) -> float:
+        """⟨ssᵀ, R⟩."""
+        product = self.operator.matmul((self._c * signs)[:, None])[:, 0].astype(np.float64)
+        return self.scale * float((self.item_weights * signs) @ product) - self.trace
+
+    def append(self, signs: np.ndarray) -> None:
+        """Add a direction; its weight is 0 until the weights are set."""
+        column = self.gram_column(signs)
+        size = len(column) + 1
+        gram = np.empty((size, size))
+        gram[:-1, :-1], gram[:-1, -1], gram[-1, :-1], gram[-1, -1] = self.gram, column, column, self.own_size
+        self.gram, self.match = gram, np.append(self.match, self.match_of(signs))
+        grown = np.empty((len(signs), size), dtype=self.directions.dtype, order="F")
+        grown[:, :-1], grown[:, -1] = self.directions, signs
+        self.directions, self.weights = grown, np.append(self.weights, 0.0)
+
+    def replace(self, position: int, signs: np.ndarray) -> None:
+        """Put other signs in the place of a direction; the weights stay as they are."""
+        self.directions[:, position] = signs
+        self.gram[position] = self.gram[:, position] = self.gram_column(signs)
+        self.gram[position, position] = self.own_size
+        self.match[position] = self.match_of(signs)
+
+    def residual(self, weights: np.ndarray | None = None) -> float:
+        """‖R - Σ α_k v_k v_kᵀ‖_F, by the expansion ‖R‖² - 2αᵀh + αᵀGα over the first len(α) directions."""
+        alpha = self.weights if weights is None else weights
+        size = len(alpha)
+        square = self.squared_norm - 2 * alpha @ self.match[:size] + alpha @ self.gram[:size, :size] @ alpha
+        return float(np.sqrt(max(square, 0.0)))
+
+    def decrease(self, signs: np.ndarray, match: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """How much each sign vector lowers the squared residual once all active weights are refitted. (k,)
+
+        match = sᵀAs against the present residual, which is orthogonal to the active directions; what is new in
+        ssᵀ is its part orthogonal to them, a Schur complement of the Gram matrix.
+        """
+        new = np.full(len(match), self.own_size)
+        if active.size:
+            columns = self.gram_column(signs)[active]
+            gram = self.gram[np.ix_(active, active)]
+            factor = cho_factor(gram + np.eye(len(gram)) * 1e-10 * self.own_size)
+            new -= np.einsum("tk,tk->k", columns, cho_solve(factor, columns))
+        seen_before = new < 1e-8 * self.own_size
+        return np.where(seen_before | (match <= 0), 0.0, match**2 / np.maximum(new, 1e-300))
+
+    # The residual as an operator -------------------------------------------------------------------------------
+
+    def residual_times(self, vectors: np.ndarray) -> np.ndarray:
+        """A @ vectors. vectors: (n, k)."""
+        weighted = self._c[:, None] * vectors
+        return self._finish(self.operator.matmul(weighted), self.directions.T @ weighted, vectors)
+
+    def residual_times_columns(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """A[:, columns] @ values, for a few columns. values: (len(columns),)."""
+        weighted = (self._c[columns] * values)[:, None].astype(self._c.dtype)
+        vector = np.zeros((len(self._c), 1), dtype=self._c.dtype)
+        vector[columns, 0] = values
+        product = self.operator.times_columns(columns, weighted)
+        return self._finish(product, self.directions[columns].T @ weighted, vector)[:, 0]
+
+    def residual_block(self, items: np.ndarray) -> np.ndarray:
+        """A at every pair of the given items."""
+        signs, weights = self.directions[items], self._c[items]
+        block = self.operator.block(items) * self._c.dtype.type(self.scale) - (signs * self._alpha()) @ signs.T
+        block *= weights[:, None] * weights[None, :]
+        np.fill_diagonal(block, 0)
+        return block
+
+    def _finish(self, product, overlaps, vectors):
+        """Subtract what the directions explain and the diagonal, and weight the rows."""
+        explained = self.directions @ (self._alpha()[:, None] * overlaps)
+        on_diagonal = self._c**2 * (self.values_on_diagonal - self.weights.sum()).astype(self._c.dtype)
+        return (
+            self._c[:, None] * (self._c.dtype.type(self.scale) * product - explained) - on_diagonal[:, None] * vectors
+        )
+
+    def _alpha(self) -> np.ndarray:
+        return self.weights.astype(self._c.dtype)
