@@ -6,18 +6,35 @@ rule and gain: all of them are arguments, and the defaults are those of the pape
 """
 
 from hbmp.metrics.average_precision import average_precision_per_query, mean_average_precision, self_retrieval_map
+from hbmp.metrics.bootstrap import ConfidenceInterval, confidence_interval
 from hbmp.metrics.ndcg import ndcg, ndcg_per_query
+from hbmp.metrics.precision import (
+    PrecisionRecall,
+    precision_at,
+    precision_recall_curve,
+    radius_precision,
+    radius_success,
+    recall_at,
+)
 from hbmp.metrics.relevance import DistanceLevels, Graded, Relevance, SameClass, SharedLabels
 
 __all__ = [
+    "ConfidenceInterval",
     "DistanceLevels",
     "Graded",
+    "PrecisionRecall",
     "Relevance",
     "SameClass",
     "SharedLabels",
     "average_precision_per_query",
+    "confidence_interval",
     "mean_average_precision",
     "ndcg",
     "ndcg_per_query",
+    "precision_at",
+    "precision_recall_curve",
+    "radius_precision",
+    "radius_success",
+    "recall_at",
     "self_retrieval_map",
 ]

@@ -4,11 +4,11 @@ Smaller distance is closer: d = Σ_k α_k [q_k ≠ u_k], which orders like −Σ
 real-valued queries. Two cases:
 
     plain       every bit counts the same: the distance is a popcount, and a bucket sort ranks by it
-    weighted    w_k = α_k q_k is rounded to whole multiples of a power of two, so coarse that the products with ±1 add
-                up exactly in float64. Items at equal distance are then equal to the last bit whatever the order of
-                summation, and ties are true ties.
+    weighted    w_k = α_k q_k is rounded to a power-of-two grid so coarse that its products with ±1 add up exactly in
+                float64 (2^-49 of Σ|w_k|), and the sum to a much coarser one. So equal codes are equally far to the
+                last bit, and codes whose distances are equal but for rounding, 0.1 + 0.2 and 0.3, are tied as well.
 
-In the weighted case the sorted key is level · 2^p + position in the database: one distinct float64 an item, so a plain
+In the weighted case the sorted key is level + position in the database / 2^p: one distinct float64 an item, so a plain
 sort is a stable one. That leaves 2^(50 − p) levels for the distance, 2^34 with 65,536 codes; float32 has 2^24.
 """
 
@@ -18,16 +18,19 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from hbmp import hamming
 from hbmp.metrics._sorting import bucket_sort, sort_distinct
 from hbmp.metrics.relevance import Relevance
 
-_BLOCK_BYTES = 32 * 2**20
+_THREAD_BYTES = 16 * 2**20  # of float64 keys a thread holds at a time,
+_BLOCK_BYTES = 64 * 2**20  # and all threads together
 _KEY_BITS = 50  # whole numbers to 2^53 are exact in float64; the rest is room for rounding and the excluded item
 _MOST_THREADS = 8
 
@@ -80,21 +83,22 @@ class WeightedRanker:
     def __init__(self, query_weights: np.ndarray, database_codes: np.ndarray):
         self.shape = (len(query_weights), len(database_codes))
         self._position_bits = max(self.shape[1] - 1, 1).bit_length()
-        levels = _whole_multiples(query_weights, _KEY_BITS - self._position_bits)
-        self._weights = np.ldexp(-levels, self._position_bits)
+        self._level_bits = _KEY_BITS - self._position_bits
+        self._weights = -np.ldexp(_whole_multiples(query_weights, _KEY_BITS), -self._position_bits)
         self._signs = np.ascontiguousarray(database_codes.T, dtype=np.float64)
-        self._positions = np.arange(self.shape[1], dtype=np.float64)
+        self._positions = np.ldexp(np.arange(self.shape[1], dtype=np.float64), -self._position_bits)
 
     def prepare(self, start: int, stop: int) -> np.ndarray:
-        """Sort keys (stop - start, n_database) of a block: the distance above, room for the position below."""
+        """Distances of queries start … stop-1 in units of a level, (stop - start, n_database), up to a constant."""
         return self._weights[start:stop] @ self._signs
 
-    def rank(self, keys: np.ndarray, grades: np.ndarray, excluded: int | None) -> RankedList:
+    def rank(self, distances: np.ndarray, grades: np.ndarray, excluded: int | None) -> RankedList:
         """Rank the database for one prepared query; the excluded item comes last and alone."""
-        keys += self._positions
+        keys = np.rint(distances)
         if excluded is not None:
-            keys[excluded] = 2.0**_KEY_BITS + excluded
-        whole = sort_distinct(keys, _KEY_BITS + 1).astype(np.int64)
+            keys[excluded] = 2.0**self._level_bits
+        keys += self._positions
+        whole = (sort_distinct(keys, self._level_bits + 1) * 2.0**self._position_bits).astype(np.int64)
 
         def find_bounds() -> np.ndarray:
             inner = np.flatnonzero(np.diff(whole >> self._position_bits)) + 1
@@ -127,22 +131,35 @@ def score_queries(
     leave_one_out: query i is item i, which then comes last, alone and irrelevant. Queries of a block are sorted and
     scored on several threads; the relevance is asked on the calling thread only, one block after the other.
     """
+    n_threads = _n_threads()
+
+    def score_part(rows: np.ndarray, start: int, grades: np.ndarray) -> list[Score]:
+        prepared = ranker.prepare(start + rows[0], start + rows[-1] + 1)
+        own_items = start + rows if leave_one_out else [None] * len(rows)
+        return [score(ranker.rank(*query)) for query in zip(prepared, grades[rows], own_items, strict=True)]
+
     scores: list[Score] = []
-    with ThreadPoolExecutor(max_workers=_n_threads()) as pool:
-        for start, stop in query_blocks(*ranker.shape):
-            prepared, grades = ranker.prepare(start, stop), relevance.grades(start, stop)
-            own_items: list[int] | list[None] = [None] * (stop - start)
+    # One product a thread: the threads of the linear algebra library would wait for each other and for ours.
+    with _linear_algebra().limit(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        for start, stop in query_blocks(*ranker.shape, n_threads):
+            grades = relevance.grades(start, stop)
             if leave_one_out:
-                own_items = list(range(start, stop))
-                grades[np.arange(stop - start), own_items] = 0
-            scores.extend(pool.map(lambda *query: score(ranker.rank(*query)), prepared, grades, own_items))
+                grades = grades.copy()  # it may be a view of the caller's own matrix
+                grades[np.arange(stop - start), np.arange(start, stop)] = 0
+            parts = np.array_split(np.arange(stop - start), min(n_threads, stop - start))
+            scores.extend(chain.from_iterable(pool.map(partial(score_part, start=start, grades=grades), parts)))
     return scores
 
 
-def query_blocks(n_queries: int, n_database: int) -> Iterator[tuple[int, int]]:
+def query_blocks(n_queries: int, n_database: int, n_threads: int = 1) -> Iterator[tuple[int, int]]:
     """(start, stop) of the blocks of queries that are held against the whole database at a time."""
-    step = max(1, _BLOCK_BYTES // (8 * n_database))
+    step = n_threads * max(1, min(_THREAD_BYTES, _BLOCK_BYTES // n_threads) // (8 * n_database))
     return ((start, min(start + step, n_queries)) for start in range(0, n_queries, step))
+
+
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    return ThreadpoolController()  # looking through the loaded libraries takes milliseconds, so once
 
 
 def _n_threads() -> int:

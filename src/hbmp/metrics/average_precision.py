@@ -24,7 +24,7 @@ from scipy.special import gammaln
 
 from hbmp.metrics._ranking import RankedList, make_ranker, score_queries
 from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
-from hbmp.metrics._ties import TIE_RULES, break_ties
+from hbmp.metrics._ties import TIE_RULES, break_ties, hits_before
 from hbmp.metrics.relevance import as_relevance
 
 DENOMINATORS = ("hits", "relevant")
@@ -127,7 +127,7 @@ class _Scorer:
         place with probability p/n, and then finds (j-1)(p-1)/(n-1) others before it, so its expected sum of
         precisions over the first m places is  p/n Σ_{j≤m} [P + 1 + (j-1)(p-1)/(n-1)] / (N + j).
         """
-        before = np.concatenate([[0], np.cumsum(ranked.grades > 0)])[ranked.bounds]
+        before = hits_before(ranked)
         total = before[-1]
         last = np.searchsorted(ranked.bounds, self._cutoff, side="left") - 1  # the level that the cutoff falls into
         sums = self._precision_sums(ranked.bounds[:-1], np.diff(ranked.bounds), before[:-1], np.diff(before))

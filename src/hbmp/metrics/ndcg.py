@@ -19,7 +19,7 @@ import numpy as np
 
 from hbmp.metrics._ranking import RankedList, make_ranker, query_blocks, score_queries
 from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
-from hbmp.metrics._ties import TIE_RULES, break_ties
+from hbmp.metrics._ties import TIE_RULES, break_ties, grade_codes
 from hbmp.metrics.relevance import Relevance, as_relevance
 
 GAINS = ("binary", "scaled", "shared")
@@ -84,34 +84,36 @@ def ndcg_per_query(
     cutoff = check_cutoff(cutoff, ranker.shape[1])
     if gain == "scaled" and largest_grade is None:
         largest_grade = _largest_grade(graded)
+    elif largest_grade is not None and not largest_grade > 0:
+        raise ValueError(
+            f"largest_grade must be above 0, found {largest_grade!r}. Leave it out to use the largest one."
+        )
     discounts = np.zeros(ranker.shape[1])
     discounts[:cutoff] = 1.0 / np.log2(np.arange(2, cutoff + 2))
 
     def score(ranked: RankedList) -> float:
-        values, counts = np.unique(ranked.grades, return_counts=True)
-        gains = _gains(values, gain, largest_grade)
-        if values[-1] <= 0:
+        if not ranked.grades.any():
             return nothing
-        ideal = np.repeat(gains[::-1], counts[::-1])[:cutoff] @ discounts[:cutoff]
-        return _dcg(ranked, values, gains, ties, discounts) / float(ideal)
+        values, codes = grade_codes(ranked.grades if ties == "average" else break_ties(ranked, ties))
+        gains = _gains(values, gain, largest_grade)
+        best_first = np.repeat(gains[::-1], np.bincount(codes, minlength=len(values))[::-1])
+        shared_discounts = _mean_by_level(discounts, ranked.bounds) if ties == "average" else discounts
+        return float(gains.take(codes) @ shared_discounts / (best_first @ discounts))
 
     return np.array(score_queries(ranker, graded, score), dtype=np.float64)
 
 
 def _gains(grades: np.ndarray, gain: str, largest_grade: float | None) -> np.ndarray:
-    grades = grades.astype(np.float64)
     if gain == "binary":
         return (grades > 0).astype(np.float64)
-    return np.exp2(grades / largest_grade if gain == "scaled" and largest_grade else grades) - 1.0
+    return np.exp2(grades / largest_grade if gain == "scaled" else grades.astype(np.float64)) - 1.0
 
 
-def _dcg(ranked: RankedList, values: np.ndarray, gains: np.ndarray, ties: str, discounts: np.ndarray) -> float:
-    if ties != "average":
-        return float(gains[np.searchsorted(values, break_ties(ranked, ties))] @ discounts)
-    by_rank = np.concatenate([[0.0], np.cumsum(gains[np.searchsorted(values, ranked.grades)])])
-    by_discount = np.concatenate([[0.0], np.cumsum(discounts)])
-    sizes = np.maximum(np.diff(ranked.bounds), 1)
-    return float((np.diff(by_rank[ranked.bounds]) / sizes) @ np.diff(by_discount[ranked.bounds]))
+def _mean_by_level(discounts: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Each rank's discount (n,) replaced by the mean over its level."""
+    sizes = np.diff(bounds)
+    sums = np.diff(np.concatenate([[0.0], np.cumsum(discounts)])[bounds])
+    return np.repeat(sums / np.maximum(sizes, 1), sizes)
 
 
 def _largest_grade(relevance: Relevance) -> float:
