@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hbmp.stores._base import Neighbours, Store, check_name
 
-_MOST_BITS = 4000  # the widest halfvec that pgvector's HNSW takes
+MOST_BITS = 4000  # the widest halfvec that pgvector's HNSW takes
 _EF_SEARCH = (40, 1000)  # pgvector's default, and the most it allows
 _INDEXES = (("code", "bit_hamming_ops"), ("signs", "halfvec_ip_ops"))
 # The graph of the signs was built for equal weights: with others the nearest lie farther apart in it, look wider.
@@ -37,8 +37,8 @@ class PGVector(Store):
         self, n_bits: int, url: str, *, table: str = "hbmp_codes", index: str = "hnsw", connect_timeout: int = 5
     ):
         super().__init__(n_bits)
-        if self.n_bits > _MOST_BITS:
-            raise ValueError(f"pgvector searches codes of at most {_MOST_BITS} bits, found n_bits={n_bits}.")
+        if self.n_bits > MOST_BITS:
+            raise ValueError(f"pgvector searches codes of at most {MOST_BITS} bits, found n_bits={n_bits}.")
         if index not in ("hnsw", "flat"):
             raise ValueError(f"index must be 'hnsw' or 'flat', found {index!r}.")
         self.table = ".".join(check_name(part, "table") for part in str(table).split(".", 1))
