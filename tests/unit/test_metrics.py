@@ -2,14 +2,16 @@
 
 import math
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.metrics import average_precision_score, label_ranking_average_precision_score, ndcg_score
+from threadpoolctl import threadpool_info
 
 from hbmp import metrics
-from hbmp.metrics import _ranking
+from hbmp.metrics import _ranking, _sorting
 
 
 def random_signs(rng, *shape):
@@ -225,6 +227,37 @@ def test_distances_equal_but_for_rounding_are_tied():
         labels = np.arange(80) == relevant
         found = metrics.mean_average_precision(query, database, [True], labels, bit_weights=weights)
         assert found == pytest.approx(1 / (relevant + 1))
+
+
+@pytest.mark.parametrize("shape", [0.05, 2.0], ids=["heavy tail", "even"])
+def test_a_large_database_is_ranked_as_by_a_stable_argsort(rng, shape):
+    queries, database = random_signs(rng, 5, 24), random_signs(rng, 20_000, 24)
+    labels = rng.integers(0, 10, 5), rng.integers(0, 10, 20_000)
+    weights = rng.gamma(shape, size=24).astype(np.float32) * rng.choice([-1, 1], 24)
+    for bit_weights, exact in ((None, np.ones(24)), (weights, weights.astype(float))):
+        expected = []
+        for query, label in zip(queries, labels[0], strict=True):
+            order = np.argsort(np.rint((query != database) @ exact * 2.0**30), kind="stable")
+            expected.append(loop_average_precision(labels[1][order] == label, None, "hits"))
+        found = metrics.average_precision_per_query(queries, database, *labels, bit_weights=bit_weights)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 40.0], ids=["narrow", "even", "clustered"])
+def test_distinct_keys_are_sorted(rng, spread):
+    values = np.unique(np.rint(2.0**40 * rng.random(30_000) ** (1 + spread))) - 2.0**39
+    keys = rng.permutation(values)
+    np.testing.assert_array_equal(_sorting.sort_distinct(keys, 40), values)
+
+
+def test_the_threads_of_linear_algebra_are_given_back(problem):
+    def n_threads():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = n_threads()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: metrics.mean_average_precision(*problem, bit_weights=np.full(7, 0.5)), range(12)))
+    assert n_threads() == before
 
 
 def test_equal_weights_are_plain_distance(problem):

@@ -15,8 +15,10 @@ sort is a stable one. That leaves 2^(50 − p) levels for the distance, 2^34 wit
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import chain
@@ -35,6 +37,7 @@ _KEY_BITS = 50  # whole numbers to 2^53 are exact in float64; the rest is room f
 _MOST_THREADS = 8
 
 Score = TypeVar("Score")
+_LIMITING = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ class PlainRanker:
 
     def rank(self, query: np.ndarray, grades: np.ndarray, excluded: int | None) -> RankedList:
         """Rank the database for one prepared query; the excluded item comes last and alone."""
-        distances = np.zeros(self.shape[1], dtype=np.int64)
-        for query_word, database_word in zip(query, self._database, strict=True):
+        distances = np.bitwise_count(self._database[0] ^ query[0]).astype(np.int64)
+        for query_word, database_word in zip(query[1:], self._database[1:], strict=True):
             distances += np.bitwise_count(database_word ^ query_word)
         if excluded is not None:
             distances[excluded] = self._n_bits + 1
@@ -139,15 +142,15 @@ def score_queries(
         return [score(ranker.rank(*query)) for query in zip(prepared, grades[rows], own_items, strict=True)]
 
     scores: list[Score] = []
-    # One product a thread: the threads of the linear algebra library would wait for each other and for ours.
-    with _linear_algebra().limit(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         for start, stop in query_blocks(*ranker.shape, n_threads):
             grades = relevance.grades(start, stop)
             if leave_one_out:
                 grades = grades.copy()  # it may be a view of the caller's own matrix
                 grades[np.arange(stop - start), np.arange(start, stop)] = 0
             parts = np.array_split(np.arange(stop - start), min(n_threads, stop - start))
-            scores.extend(chain.from_iterable(pool.map(partial(score_part, start=start, grades=grades), parts)))
+            with _one_product_a_thread():
+                scores.extend(chain.from_iterable(pool.map(partial(score_part, start=start, grades=grades), parts)))
     return scores
 
 
@@ -155,6 +158,16 @@ def query_blocks(n_queries: int, n_database: int, n_threads: int = 1) -> Iterato
     """(start, stop) of the blocks of queries that are held against the whole database at a time."""
     step = n_threads * max(1, min(_THREAD_BYTES, _BLOCK_BYTES // n_threads) // (8 * n_database))
     return ((start, min(start + step, n_queries)) for start in range(0, n_queries, step))
+
+
+@contextmanager
+def _one_product_a_thread() -> Iterator[None]:
+    """Keep the linear algebra library to one thread a call: its own threads would wait for each other and for ours.
+
+    The limit holds for the whole process, so two callers that came and went at once could leave it behind: the lock.
+    """
+    with _LIMITING, _linear_algebra().limit(limits=1, user_api="blas"):
+        yield
 
 
 @cache

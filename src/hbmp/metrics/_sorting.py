@@ -21,6 +21,8 @@ def sort_distinct(keys: np.ndarray, n_bits: int) -> np.ndarray:
     Two bucket sorts, by the lower and then by the upper half of the first 24 binary digits, leave almost
     everything in place; timsort, linear on nearly sorted input, settles the rest.
     """
+    if len(keys) <= 2**_DIGIT_BITS:
+        return np.sort(keys)
     scale = 2.0 ** (2 * _DIGIT_BITS - 1 - n_bits)
     digits = (keys * scale + 2.0 ** (2 * _DIGIT_BITS - 1)).astype(np.int64)
     by_lower, _ = bucket_sort(digits & (2**_DIGIT_BITS - 1), 2**_DIGIT_BITS)
