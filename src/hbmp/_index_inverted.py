@@ -212,7 +212,7 @@ def _search_lists(
 def _choose_probes(
     inverted: InvertedLists, segment: Segment, held_out: NDArray, recall: float, most_probed: float
 ) -> bool:
-    """Find the fewest lists whose recall on held-out codes, less one standard error, is the one asked for."""
+    """Find the fewest lists whose recall on held-out codes, less two standard errors, is the one asked for."""
     queries = hamming.unpack(segment.rows[held_out], len(inverted.bit_weights))
     batch = QueryBatch.prepare(queries, inverted.bit_weights).weighted()
     exact = Segment(segment.rows, segment.ids)  # its fast scan is dropped afterwards
@@ -224,7 +224,7 @@ def _choose_probes(
             found = _without_self(*inverted.search(batch, k + 1, count), held_out, k)
             hits = (found <= truth[:, -1:]) & np.isfinite(found)
             shares = hits.sum(axis=1) / np.maximum(1, np.isfinite(truth).sum(axis=1))
-            if count == n_lists or shares.mean() - shares.std() / np.sqrt(len(shares)) >= recall:
+            if count == n_lists or shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) >= recall:
                 break
         if count > max(1, most_probed * n_lists):
             return False

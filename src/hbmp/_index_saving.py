@@ -62,7 +62,8 @@ def write_faiss(path: str | os.PathLike, segment: Segment, bit_weights: NDArray[
     exact.add_sa_codes(rows)
     refined = faiss.IndexRefine(fast_scan, exact)
     refined.k_factor = _FAISS_CANDIDATES
-    numbered = faiss.IndexIDMap2(refined)
+    numbered = faiss.IndexIDMap2(sign_quantiser(n_bytes, 8))  # it insists on starting empty
+    numbered.index = refined
     faiss.copy_array_to_vector(segment.all_ids(), numbered.id_map)
     numbered.construct_rev_map()
     numbered.ntotal = len(segment)
