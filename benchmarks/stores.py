@@ -25,6 +25,13 @@ import hbmp
 from hbmp import stores
 
 N_BITS, K = 64, 10
+CANDIDATES = {
+    ("auto", "signs, plain"): "Hamming",
+    ("auto", "signs, weighted"): "product",
+    ("auto", "scores, weighted"): "product",
+    ("hamming", "signs, weighted"): "Hamming",
+    ("hamming", "scores, weighted"): "Hamming",
+}
 
 
 def main() -> None:
@@ -33,6 +40,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--features", type=Path, help="a .npy array (n, n_features) to take real codes from")
     parser.add_argument("--out", type=Path, default=Path("results/benchmark-stores.json"))
+    parser.add_argument("--docs", type=Path, help="a Markdown file whose table between the recall marks is rewritten")
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
     sets = {
@@ -51,6 +59,27 @@ def main() -> None:
     settings = {"n_bits": N_BITS, "k": K, "n_queries": arguments.queries, "machine": machine}
     arguments.out.parent.mkdir(exist_ok=True)
     arguments.out.write_text(json.dumps({"settings": settings, "rows": rows}, indent=1) + "\n")
+    if arguments.docs:
+        before, rest = arguments.docs.read_text().split("<!-- recall -->\n")
+        after = rest.split("<!-- /recall -->")[1]
+        arguments.docs.write_text(f"{before}<!-- recall -->\n{table(rows)}<!-- /recall -->{after}")
+
+
+def table(rows):
+    """Recall@10 with ten times oversampling as a Markdown table, one column for each set of codes."""
+    sets = list(dict.fromkeys(f"{row['codes']}, {row['n_items']:,}" for row in rows))
+    cells = {}
+    for row in rows:
+        if row["oversample"] == 10:
+            line = (row["engine"], row["index"], row["queries"], CANDIDATES[row["candidates"], row["queries"]])
+            cells.setdefault(line, {})[f"{row['codes']}, {row['n_items']:,}"] = f"{row['recall_at_10']:.3f}"
+    head = ["engine", "index", "queries", "candidates by", *sets]
+    lines = [
+        head,
+        ["---"] * len(head),
+        *([*line, *(found.get(name, "—") for name in sets)] for line, found in cells.items()),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def random_codes(rng, n_items, n_queries):

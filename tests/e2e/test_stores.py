@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
+import re
+import runpy
 import shutil
 import tempfile
 import threading
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 
 import hbmp
-from hbmp import hamming, stores
+from hbmp import export, hamming, stores
 from hbmp.stores import pgvector
 
 _NUMBERS = itertools.count()
@@ -415,6 +418,25 @@ def test_pgvector_refuses_a_table_that_holds_something_else(postgres):
     store.drop()
 
 
+def test_exported_sql_makes_the_table_that_the_store_opens(postgres):
+    import psycopg
+
+    codes, queries = clustered(13)
+    ids = np.arange(5, 5 + len(codes))
+    with psycopg.connect(postgres) as connection:
+        for _ in range(2):  # a second time it changes nothing
+            for statement in export.to_sql(codes, ids, table="public.exported", rows_per_statement=150):
+                connection.execute(statement)
+        indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'exported'").fetchall()
+    assert len(indexes) == 3
+    store = stores.PGVector(13, postgres, table="exported", index="flat")
+    assert store.count() == len(codes)
+    assert_nearest(store.search(queries, 5), double_loop(queries, codes, np.ones(13)), ids, 5)
+    weights = np.linspace(1, 2, 13)
+    assert_nearest(store.search(queries, 5, bit_weights=weights), double_loop(queries, codes, weights), ids, 5)
+    store.drop()
+
+
 def test_searches_while_another_thread_adds(open_store):
     codes, queries = clustered(16)
     store = open_store(16)
@@ -435,3 +457,22 @@ def test_searches_while_another_thread_adds(open_store):
     thread.join()
     assert errors == []
     assert store.count() == 400
+
+
+def test_the_page_about_stores_runs_as_it_is_written(postgres, folder, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "example.org" not in block]
+    assert len(blocks) >= 6
+    (folder / "page").mkdir()
+    monkeypatch.chdir(folder / "page")
+    names: dict = {}
+    for block in blocks:
+        exec(block.replace("postgresql://localhost/mydb", postgres), names)
+    names["hbmp"].stores.PGVector(64, postgres, table="films").drop()
+
+
+def test_the_table_on_the_page_is_the_one_that_was_measured():
+    root = Path(__file__).parents[2]
+    benchmark = runpy.run_path(str(root / "benchmarks" / "stores.py"), run_name="benchmark")
+    rows = json.loads((root / "results" / "benchmark-stores.json").read_text())["rows"]
+    assert benchmark["table"](rows) in (root / "docs" / "stores.md").read_text()
