@@ -5,11 +5,9 @@ real-valued queries. Two cases:
 
     plain       every bit counts the same: the distance is a popcount, and a bucket sort ranks by it
     weighted    w_k = α_k q_k is rounded to a power-of-two grid so coarse that its products with ±1 add up exactly in
-                float64 (2^-49 of Σ|w_k|), and the sum to a much coarser one. So equal codes are equally far to the
-                last bit, and codes whose distances are equal but for rounding, 0.1 + 0.2 and 0.3, are tied as well.
-
-In the weighted case the sorted key is level + position in the database / 2^p: one distinct float64 an item, so a plain
-sort is a stable one. That leaves 2^(50 − p) levels for the distance, 2^34 with 65,536 codes; float32 has 2^24.
+                float64 (2^-49 of Σ|w_k|), and the sum to one of 2^26 levels, or more where some w_k is very small.
+                So equal codes are equally far to the last bit, and codes whose distances are equal but for rounding,
+                0.1 + 0.2 and 0.3, are tied as well.
 """
 
 from __future__ import annotations
@@ -28,12 +26,13 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from hbmp import hamming
-from hbmp.metrics._sorting import bucket_sort, sort_distinct
+from hbmp.metrics._sorting import DIGIT_BITS, bucket_sort, digit_sort
 from hbmp.metrics.relevance import Relevance
 
-_THREAD_BYTES = 16 * 2**20  # of float64 keys a thread holds at a time,
+_THREAD_BYTES = 24 * 2**20  # of float64 distances a thread holds at a time,
 _BLOCK_BYTES = 64 * 2**20  # and all threads together
-_KEY_BITS = 50  # whole numbers to 2^53 are exact in float64; the rest is room for rounding and the excluded item
+_EXACT_BITS = 50  # whole numbers to 2^53 are exact in float64
+_SPARE_BITS = 10  # a level is at most a thousandth of the smallest weight
 _MOST_THREADS = 8
 
 Score = TypeVar("Score")
@@ -85,29 +84,29 @@ class WeightedRanker:
 
     def __init__(self, query_weights: np.ndarray, database_codes: np.ndarray):
         self.shape = (len(query_weights), len(database_codes))
-        self._position_bits = max(self.shape[1] - 1, 1).bit_length()
-        self._level_bits = _KEY_BITS - self._position_bits
-        self._weights = -np.ldexp(_whole_multiples(query_weights, _KEY_BITS), -self._position_bits)
+        self._n_digits = _digits_needed(query_weights)
+        exponents = DIGIT_BITS * self._n_digits[:, None] - 1 - _EXACT_BITS
+        self._weights = -np.ldexp(_whole_multiples(query_weights, _EXACT_BITS), exponents)
         self._signs = np.ascontiguousarray(database_codes.T, dtype=np.float64)
-        self._positions = np.ldexp(np.arange(self.shape[1], dtype=np.float64), -self._position_bits)
 
-    def prepare(self, start: int, stop: int) -> np.ndarray:
-        """Distances of queries start … stop-1 in units of a level, (stop - start, n_database), up to a constant."""
-        return self._weights[start:stop] @ self._signs
+    def prepare(self, start: int, stop: int) -> list[tuple[np.ndarray, int]]:
+        """For queries start … stop-1: distances in units of a level (n_database,), up to a constant, and digits."""
+        return list(zip(self._weights[start:stop] @ self._signs, self._n_digits[start:stop].tolist(), strict=True))
 
-    def rank(self, distances: np.ndarray, grades: np.ndarray, excluded: int | None) -> RankedList:
+    def rank(self, query: tuple[np.ndarray, int], grades: np.ndarray, excluded: int | None) -> RankedList:
         """Rank the database for one prepared query; the excluded item comes last and alone."""
-        keys = np.rint(distances)
+        distances, n_digits = query
+        highest = 2 ** (DIGIT_BITS * n_digits)
+        levels = (distances + (highest / 2 + 0.5)).astype(np.int64)  # rounded, and from 0 upwards
         if excluded is not None:
-            keys[excluded] = 2.0**self._level_bits
-        keys += self._positions
-        whole = (sort_distinct(keys, self._level_bits + 1) * 2.0**self._position_bits).astype(np.int64)
+            levels[excluded] = highest + 1
+        order = digit_sort(levels, n_digits)
 
         def find_bounds() -> np.ndarray:
-            inner = np.flatnonzero(np.diff(whole >> self._position_bits)) + 1
-            return np.concatenate([[0], inner, [len(whole)]])
+            inner = np.flatnonzero(np.diff(levels.take(order))) + 1
+            return np.concatenate([[0], inner, [len(order)]])
 
-        return RankedList(grades.take(whole & (2**self._position_bits - 1)), find_bounds)
+        return RankedList(grades.take(order), find_bounds)
 
 
 def make_ranker(query_codes, database_codes, bit_weights) -> PlainRanker | WeightedRanker:
@@ -193,3 +192,11 @@ def _whole_multiples(weights: np.ndarray, n_digits: int) -> np.ndarray:
     totals = np.abs(weights).sum(axis=1, keepdims=True)
     exponents = n_digits - 1 - np.frexp(totals)[1]
     return np.rint(np.ldexp(weights, exponents))
+
+
+def _digits_needed(weights: np.ndarray) -> np.ndarray:
+    """How many sort digits, two to four, tell each row's smallest weight from nothing, (n_queries,)."""
+    sizes = np.abs(weights)
+    smallest = np.where(sizes > 0, sizes, np.inf).min(axis=1)
+    shares = np.clip(smallest / np.maximum(sizes.sum(axis=1), np.finfo(float).tiny), 2.0**-_EXACT_BITS, 1.0)
+    return np.clip(np.ceil((_SPARE_BITS - np.log2(shares)) / DIGIT_BITS), 2, 4).astype(np.int64)

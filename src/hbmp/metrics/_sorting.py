@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_DIGIT_BITS = 12
+DIGIT_BITS = 13
 
 
 def bucket_sort(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
@@ -15,18 +15,18 @@ def bucket_sort(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
     return order, bounds
 
 
-def sort_distinct(keys: np.ndarray, n_bits: int) -> np.ndarray:
-    """Distinct float64 keys (n,) of absolute value below 2^n_bits, in ascending order.
+def digit_sort(keys: np.ndarray, n_digits: int) -> np.ndarray:
+    """Stable order of whole keys (n,) in [0, 2^(13 · n_digits) + 1], by thirteen binary digits at a time, lowest first.
 
-    Two bucket sorts, by the lower and then by the upper half of the first 24 binary digits, leave almost
-    everything in place; timsort, linear on nearly sorted input, settles the rest.
+    The highest part may be 2^13 itself.
     """
-    if len(keys) <= 2**_DIGIT_BITS:
-        return np.sort(keys)
-    scale = 2.0 ** (2 * _DIGIT_BITS - 1 - n_bits)
-    digits = (keys * scale + 2.0 ** (2 * _DIGIT_BITS - 1)).astype(np.int64)
-    by_lower, _ = bucket_sort(digits & (2**_DIGIT_BITS - 1), 2**_DIGIT_BITS)
-    by_upper, _ = bucket_sort(digits.take(by_lower) >> _DIGIT_BITS, 2**_DIGIT_BITS)
-    nearly_sorted = keys.take(by_lower.take(by_upper))
-    nearly_sorted.sort(kind="stable")
-    return nearly_sorted
+    if len(keys) < 2**DIGIT_BITS:
+        return np.argsort(keys, kind="stable")
+    order, _ = bucket_sort(keys & (2**DIGIT_BITS - 1), 2**DIGIT_BITS)
+    for number in range(1, n_digits):
+        digits = (keys >> (number * DIGIT_BITS)).take(order)
+        if number < n_digits - 1:
+            digits &= 2**DIGIT_BITS - 1
+        step, _ = bucket_sort(digits, 2**DIGIT_BITS + 1)
+        order = order.take(step)
+    return order
