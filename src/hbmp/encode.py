@@ -66,6 +66,8 @@ def encode_dataset(
         if value is not None and (int(value) != value or value < 1):
             raise ValueError(f"{name} must be a whole number, at least 1, found {value!r}.")
     _require_pyarrow()
+    if Path(destination).resolve().is_relative_to(Path(source).resolve()):
+        raise ValueError(f"The destination {destination} lies inside the source {source}; name a folder beside it.")
     parts = plan_parts(Path(source).absolute(), column, rows_per_part)
     job = Job(column, str(Path(destination).absolute()), batch_size, n_bits=0)
     sample = model.transform(read_head(parts[0], job, 64))

@@ -212,6 +212,13 @@ def test_wrong_options_say_why(tmp_path, features, options, message):
         hbmp.encode_dataset(Hyperplanes(), tmp_path / "x.npy", tmp_path / "codes", **options)
 
 
+def test_a_destination_inside_the_source_is_refused(tmp_path, features):
+    write_parquet(tmp_path / "x.parquet", features)
+    for destination in (tmp_path, tmp_path / "codes"):
+        with pytest.raises(ValueError, match="lies inside the source"):
+            hbmp.encode_dataset(Hyperplanes(), tmp_path, destination)
+
+
 def test_reading_what_was_not_encoded_says_so(tmp_path):
     with pytest.raises(ValueError, match="holds no encoded parts"):
         next(hbmp.encode.read_codes(tmp_path))

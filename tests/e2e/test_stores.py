@@ -8,6 +8,7 @@ import json
 import re
 import runpy
 import shutil
+import socket
 import tempfile
 import threading
 from pathlib import Path
@@ -328,6 +329,30 @@ def test_agrees_with_the_index_in_memory(open_store):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+def test_milvus_answers_the_same_by_its_address(folder):
+    """The engine as a server on a port: the path a cluster takes, with a token and wide codes in several requests."""
+    with stores.Milvus(16, folder / "warm.db"):
+        from milvus_lite.server import Server
+    codes, queries = clustered(4096, n_items=3000)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    server = Server(str(folder / "served.db"), address)
+    assert server.init()
+    assert server.start()
+    try:
+        with stores.Milvus(4096, f"http://{address}", token="user:password") as store:
+            store.add(codes, np.arange(len(codes)))
+            assert store.count() == len(codes)
+            found, ids = store.search(queries, 5, bit_weights=np.linspace(1, 2, 4096))
+            store.drop()
+    finally:
+        server.stop()
+    expected = hamming.distances(queries, codes, np.linspace(1, 2, 4096))
+    np.testing.assert_allclose(found, np.sort(expected, axis=1)[:, :5], rtol=1e-5)
+    np.testing.assert_allclose(found, np.take_along_axis(expected, ids, axis=1), rtol=1e-5)
+
+
 def test_pgvector_graph_finds_nearly_all(postgres):
     codes, queries = clustered(48, n_items=3000, n_queries=100)
     weights = np.random.default_rng(5).exponential(size=48)
@@ -357,6 +382,8 @@ def test_pgvector_reads_the_table_where_equal_codes_hide_each_other_in_the_graph
     with stores.PGVector(16, postgres, table="crowd") as store:
         store.add(codes, np.arange(len(codes)))
         for weights in (None, rng.exponential(size=16)):
+            for _ in range(8):  # until a statement would be prepared on the server
+                store.search(centres, 1, bit_weights=weights)
             found, ids = store.search(centres, 600, bit_weights=weights)
             expected = np.sort(hamming.distances(centres, codes, weights), axis=1)[:, :600]
             np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -23,6 +23,7 @@ from hbmp import hamming
 
 CANDIDATES = ("auto", "hamming", "product")
 _QUERIES_AT_ONCE = 256
+_RESULTS_AT_ONCE = 1_000_000
 
 
 class Neighbours(NamedTuple):
@@ -81,8 +82,9 @@ class Store(ABC):
         by_bits = plain if candidates == "auto" else candidates == "hamming"
         distances = np.full((len(queries), k), np.inf, np.float32)
         ids = np.full((len(queries), k), -1, np.int64)
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            block = queries[start : start + _QUERIES_AT_ONCE]
+        at_once = max(1, min(_QUERIES_AT_ONCE, _RESULTS_AT_ONCE // n_candidates))
+        for start in range(0, len(queries), at_once):
+            block = queries[start : start + at_once]
             vectors, offsets = hamming.query_terms(block, weights)
             if by_bits:
                 found = self._nearest_by_bits(_signs_of(block), n_candidates)

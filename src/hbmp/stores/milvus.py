@@ -32,6 +32,7 @@ _INDEXES = {
 }
 _BUILD = {"IVF_FLAT": {"nlist": 1024}, "BIN_IVF_FLAT": {"nlist": 1024}, "HNSW": {"M": 16, "efConstruction": 200}}
 _NPROBE = 64
+_BYTES_AT_ONCE = 16 << 20  # of one request; servers refuse more than 64 MB
 
 
 class Milvus(Store):
@@ -126,6 +127,7 @@ class Milvus(Store):
 
     def _upsert(self, codes: NDArray[np.int8], ids: NDArray[np.int64], batch_size: int) -> None:
         packed = hamming.pack(codes)
+        batch_size = max(1, min(batch_size, _BYTES_AT_ONCE // (8 + packed.shape[1] + 2 * self.n_bits)))
         for start in range(0, len(ids), batch_size):
             rows = [
                 {"id": int(ids[i]), "code": packed[i].tobytes(), "signs": codes[i].astype(np.float16)}

@@ -160,7 +160,8 @@ class PGVector(Store):
             return found
 
     def _ask(self, cursor, statement: str, texts: list[str], n: int) -> list[Neighbours]:
-        rows = self._run(cursor, statement, values=[texts, n]).fetchall()
+        # Not prepared: a plan kept on the server would outlive the settings it was made under.
+        rows = self._run(cursor, statement, values=[texts, n], prepare=False).fetchall()
         table = np.array(rows, dtype=[("row", np.int64), ("id", np.int64), ("distance", np.float64)])
         of_query = np.split(table, np.searchsorted(table["row"], np.arange(2, len(texts) + 1)))
         return [Neighbours(part["id"], part["distance"]) for part in of_query]
@@ -203,11 +204,11 @@ class PGVector(Store):
 
         return {"table": sql.Identifier(*self.table.split(".")), "n": sql.Literal(self.n_bits)}
 
-    def _run(self, cursor, statement: str, *, values: list | None = None, **parts):
+    def _run(self, cursor, statement: str, *, values: list | None = None, prepare: bool | None = None, **parts):
         """Execute a statement: its {names} become quoted identifiers or literals, its %s are sent beside it."""
         from psycopg import sql
 
-        return cursor.execute(sql.SQL(statement).format(**self._parts(), **parts), values)
+        return cursor.execute(sql.SQL(statement).format(**self._parts(), **parts), values, prepare=prepare)
 
 
 def _connect(url: str, connect_timeout: int):
