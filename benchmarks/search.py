@@ -179,7 +179,7 @@ def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure_stream(n_items, block=500_000):
+def measure_stream(n_items, block=1_000_000):
     """In a process of its own: stream codes in, search, and see what the process grew by."""
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.5, 1.5, N_BITS)
@@ -215,6 +215,47 @@ def in_new_process(n_items):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def table(result):
+    """The result as Markdown, the way docs/search.md shows it."""
+    machine = result["machine"]
+    lines = [
+        f"`{result['command'].strip()}`: {result['items']:,} codes of {result['bits']} bits, {machine['cores']} cores, "
+        f"FAISS {machine['faiss']} ({machine['instructions']}). Throughput over that of {result['yardstick']} in the "
+        "same run, which answers the unweighted question; more is better.",
+    ]
+    for batch in sorted({row["batch"] for row in result["throughput"]}, reverse=True):
+        rows = [row for row in result["throughput"] if row["batch"] == batch]
+        columns = list(dict.fromkeys((row["codes"], row["threads"], row["k"]) for row in rows))
+        heads = [f"{codes}, {threads} thr., k={k}" for codes, threads, k in columns]
+        lines += [
+            "",
+            f"| {'one query at a time' if batch == 1 else f'batches of {batch}'} | " + " | ".join(heads) + " |",
+        ]
+        lines += ["|---|" + "---|" * len(columns)]
+        for engine in dict.fromkeys(row["engine"] for row in rows):
+            ratio = {(row["codes"], row["threads"], row["k"]): row["ratio"] for row in rows if row["engine"] == engine}
+            lines += [f"| {engine} | " + " | ".join(f"{ratio[column]:.2f}" for column in columns) + " |"]
+    lines += ["", "| | " + " | ".join(fact["codes"] for fact in result["facts"]) + " |"]
+    lines += ["|---|" + "---|" * len(result["facts"])]
+    for engine in result["facts"][0]["recall"]:
+        lines += [
+            f"| recall, {engine} | " + " | ".join(f"{fact['recall'][engine]:.4f}" for fact in result["facts"]) + " |"
+        ]
+    for key, label in (("build_seconds", "build, flat, seconds"), ("ivf_build_seconds", "build, ivf, seconds")):
+        lines += [f"| {label} | " + " | ".join(f"{fact[key]:.2f}" for fact in result["facts"]) + " |"]
+    for engine in result["facts"][0]["bytes_per_code_byte"]:
+        sizes = [fact["bytes_per_code_byte"][engine] for fact in result["facts"]]
+        lines += [f"| bytes held a code byte, {engine} | " + " | ".join(f"{size:.2f}" for size in sizes) + " |"]
+    lines += [
+        "",
+        "| streamed in, weighted, flat | " + " | ".join(f"{run['items']:,}" for run in result["streams"]) + " |",
+    ]
+    lines += ["|---|" + "---|" * len(result["streams"])]
+    for key in list(result["streams"][0])[1:]:
+        lines += [f"| {key.replace('_', ' ')} | " + " | ".join(f"{run[key]:g}" for run in result["streams"]) + " |"]
+    return "\n".join(lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=1_000_000)
@@ -224,11 +265,15 @@ def main():
     parser.add_argument("--recall", type=float, default=0.98, help="recall asked of the inverted lists")
     parser.add_argument("--ten-million", action="store_true")
     parser.add_argument("--graph", action="store_true")
+    parser.add_argument("--table", action="store_true", help="print the results there are as Markdown and run nothing")
     parser.add_argument("--stream-only", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "results" / "benchmark-search.json")
     options = parser.parse_args()
     if options.stream_only:
         print(json.dumps(measure_stream(options.stream_only)))
+        return
+    if options.table:
+        print(table(json.loads(options.output.read_text())))
         return
     rng = np.random.default_rng(0)
     rows, facts = [], []

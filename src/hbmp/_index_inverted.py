@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hbmp import hamming
 from hbmp._index_exact import exact_keys, smallest, split_keys
 from hbmp._index_query import QueryBatch
-from hbmp._index_scan import MOST_BITS_OF_FAST_SCAN, Results, nearest, sign_centroids
+from hbmp._index_scan import MOST_BITS_OF_FAST_SCAN, Results, nearest, return_freed_memory, sign_centroids
 from hbmp._index_segment import Segment
 
 _TRAINING_CODES_PER_LIST = 40
@@ -81,7 +81,8 @@ class InvertedLists:
         """The k nearest in the probed lists, distances and positions (n, k), padded with inf and -1."""
         lists = self._built()
         n_probe = min(n_probe or self.probe_count(k), len(self.centroids))
-        n_candidates = min(batch.candidates(k, len(self.rows)), len(self.rows))
+        # Half the margin of a proof: what that loses is part of the recall measured while building.
+        n_candidates = min((k + batch.candidates(k, len(self.rows))) // 2, len(self.rows))
         vectors, _ = batch.scaled()
         probing = np.divide(vectors, self._scale, out=np.zeros_like(vectors), where=self._scale > 0)
         positions = _search_lists(lists, vectors, self._quantiser.search(probing, n_probe), n_candidates)
@@ -151,7 +152,7 @@ def _train(points: NDArray[np.float32], n_lists: int, random_state: int) -> NDAr
         max_points_per_centroid=_TRAINING_CODES_PER_LIST + 1,
     )
     kmeans.train(points)
-    return kmeans.centroids
+    return np.asarray(kmeans.centroids)
 
 
 def _quantiser(centroids: NDArray[np.float32]) -> Any:
@@ -175,7 +176,7 @@ def _build_lists(rows: NDArray[np.uint8], list_numbers: NDArray, quantiser: Any)
     import faiss
 
     n_items, n_bytes = rows.shape
-    slow = faiss.IndexIVFPQ(quantiser, 8 * n_bytes, quantiser.ntotal, 2 * n_bytes, 4, faiss.METRIC_INNER_PRODUCT)
+    slow: Any = faiss.IndexIVFPQ(quantiser, 8 * n_bytes, quantiser.ntotal, 2 * n_bytes, 4, faiss.METRIC_INNER_PRODUCT)
     slow.by_residual = False
     faiss.copy_array_to_vector(sign_centroids(2 * n_bytes, 4), slow.pq.centroids)
     slow.is_trained = True
@@ -183,6 +184,8 @@ def _build_lists(rows: NDArray[np.uint8], list_numbers: NDArray, quantiser: Any)
     slow.add_sa_codes(np.hstack([number_bytes, rows]), np.arange(n_items))
     fast = faiss.IndexIVFPQFastScan(slow)
     fast.orig_invlists = None  # it would point into `slow`, which ends here
+    del slow, number_bytes
+    return_freed_memory()
     return fast
 
 
@@ -193,6 +196,8 @@ def _search_lists(
     import faiss
 
     products, numbers = probed
+    parameters = faiss.IVFSearchParameters()
+    parameters.nprobe = numbers.shape[1]
     scores = np.empty((len(vectors), n_candidates), np.float32)
     positions = np.empty((len(vectors), n_candidates), np.int64)
     lists.search_preassigned_c(  # FAISS's Python method of that name knows no parameters
@@ -204,7 +209,7 @@ def _search_lists(
         faiss.swig_ptr(scores),
         faiss.swig_ptr(positions),
         False,
-        faiss.IVFSearchParameters(nprobe=numbers.shape[1]),
+        parameters,
     )
     return positions
 

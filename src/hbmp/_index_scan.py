@@ -15,7 +15,9 @@ Where all weights are equal and the queries are signs, FAISS counts bits instead
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
 
 _QUERIES_AT_ONCE = 4096
+_LARGE = 1 << 22  # bytes of codes
 _CANDIDATES_AT_ONCE = 1 << 21
 _SCAN_EVERYTHING_BELOW = 2048  # rows; fewer are measured exactly straight away
 MOST_BITS_OF_FAST_SCAN = 1024  # the sums of more groups overflow its 16-bit accumulators
@@ -60,7 +63,17 @@ def build_fast_scan(rows: NDArray[np.uint8]) -> Any:
     quantiser.add_sa_codes(np.ascontiguousarray(rows))
     fast_scan = faiss.IndexPQFastScan(quantiser)
     fast_scan.orig_codes = None  # it would point into `quantiser`, which ends here
+    del quantiser
+    if rows.nbytes >= _LARGE:
+        return_freed_memory()
     return fast_scan
+
+
+def return_freed_memory() -> None:
+    """Give back what glibc's malloc keeps of FAISS's temporary copy of the codes; elsewhere there is nothing to do."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def nearest(segment: Segment, batch: QueryBatch, k: int) -> Results:

@@ -9,6 +9,7 @@ Because a segment is sorted by id, the order of positions is the order of ids, a
 
 from __future__ import annotations
 
+import mmap
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from hbmp._index_inverted import InvertedLists
 
 _PREFIXES_KEPT = 2
+_LARGE = 1 << 20  # bytes
+
+
+def room_for(n_items: int, n_bytes: int) -> NDArray[np.uint8]:
+    """An array for packed codes, from the operating system where it is large: malloc would keep what merging frees."""
+    if n_items * n_bytes < _LARGE:
+        return np.empty((n_items, n_bytes), np.uint8)
+    memory = mmap.mmap(-1, n_items * n_bytes, access=mmap.ACCESS_COPY)
+    return np.frombuffer(memory, np.uint8).reshape(n_items, n_bytes)
 
 
 class Segment:
@@ -48,7 +58,8 @@ class Segment:
     @classmethod
     def merged(cls, parts: list[Segment]) -> Segment:
         """One segment with the codes of several."""
-        rows = np.concatenate([part.rows for part in parts])
+        rows = room_for(sum(len(part) for part in parts), parts[0].rows.shape[1])
+        np.concatenate([part.rows for part in parts], out=rows)
         first = parts[0].ids
         if isinstance(first, int):
             starts = first + np.cumsum([0, *(len(part) for part in parts[:-1])])

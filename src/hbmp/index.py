@@ -22,12 +22,12 @@ from hbmp._index_exact import merge_results
 from hbmp._index_query import QueryBatch
 from hbmp._index_saving import describe, restore, write_faiss
 from hbmp._index_scan import coarse_to_fine, nearest, within
-from hbmp._index_segment import Segment, append, as_ids, new_ids, only, without
+from hbmp._index_segment import Segment, append, as_ids, new_ids, only, room_for, without
 
 _KINDS = ("auto", "flat", "ivf")
 _INVERTED_ABOVE = 2_000_000  # codes; below, a flat scan takes about a millisecond and nothing is missed
 _PROBED_AT_MOST = 1 / 8  # of the lists: where "auto" would have to probe more, a flat scan is as fast
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 14
 _OVERSAMPLE = 50
 
 
@@ -108,7 +108,7 @@ class Index:
         Ids are distinct integers ≥ 0. If anything is wrong with the codes or ids, nothing is added.
         """
         codes = hamming.check_codes(codes, self.n_bits)
-        packed = np.empty((len(codes), hamming.bytes_for(self.n_bits)), np.uint8)
+        packed = room_for(len(codes), hamming.bytes_for(self.n_bits))
         for start in range(0, len(codes), _ROWS_AT_ONCE):
             block = codes[start : start + _ROWS_AT_ONCE] > 0
             packed[start : start + _ROWS_AT_ONCE] = np.packbits(block, axis=1, bitorder="little")
@@ -125,7 +125,9 @@ class Index:
             )
         if self.n_bits % 8 and (packed[:, -1] >> self.n_bits % 8).any():
             raise ValueError(f"Bits after the first {self.n_bits} must be zero in packed codes, found others set.")
-        return self._add_rows(packed.copy(), ids)
+        own = room_for(len(packed), n_bytes)
+        own[:] = packed
+        return self._add_rows(own, ids)
 
     def _add_rows(self, packed: NDArray[np.uint8], ids: ArrayLike | None) -> Index:
         given = None if ids is None else new_ids(ids, len(packed))
