@@ -6,6 +6,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from hbmp import metrics
+from hbmp.metrics import relevance as relevance_module
 
 
 @pytest.fixture
@@ -34,8 +35,11 @@ def test_one_hot_labels_are_classes(rng, codes):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
-def test_shared_labels_are_counted(rng, form):
+@pytest.mark.parametrize("most_dense", [1 << 27, 0], ids=["dense", "sparse"])
+def test_shared_labels_are_counted(rng, form, most_dense, monkeypatch):
+    monkeypatch.setattr(relevance_module, "_MOST_DENSE_LABELS", most_dense)
     queries, database = rng.integers(0, 2, (5, 300)), rng.integers(0, 2, (9, 300))
+    database[4] = database[1]
     relevance = metrics.SharedLabels(form(queries), form(database))
     expected = [[sum(q and u for q, u in zip(query, item, strict=True)) for item in database] for query in queries]
     np.testing.assert_array_equal(relevance.grades(0, 5), expected)

@@ -18,7 +18,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from hbmp.labels import as_classes
+from hbmp.labels import as_classes, distinct_rows
+
+_MOST_DENSE_LABELS = 1 << 27  # bytes that a label matrix may take for a moment while its distinct rows are found
 
 
 @runtime_checkable
@@ -58,13 +60,16 @@ class SharedLabels:
                 f"Queries and database must carry the same labels, found {queries.shape[1]} and {database.shape[1]} "
                 "columns. Pass both in the same columns."
             )
-        self._queries, self._database = queries, database.T.tocsr()
+        self._queries = queries
+        distinct_sets, self._set_of_item = _distinct_sets(database)
+        self._distinct_sets = distinct_sets.T.tocsr()
         self._dtype = np.min_scalar_type(int(queries.sum(axis=1).max())) if queries.shape[0] else np.dtype(np.uint8)
         self.shape = (queries.shape[0], database.shape[0])
 
     def grades(self, start: int, stop: int) -> np.ndarray:
         """Unsigned integer block (stop - start, n_database)."""
-        return (self._queries[start:stop] @ self._database).toarray().astype(self._dtype)
+        shared = (self._queries[start:stop] @ self._distinct_sets).toarray().astype(self._dtype)
+        return shared.take(self._set_of_item, axis=1)
 
 
 class Graded:
@@ -147,6 +152,14 @@ def _from_labels(query_labels, database_labels) -> Relevance:
         f"Labels must be (n,) classes or (n, c) 0/1 matrices on both sides, found {dimensions[0]} and {dimensions[1]} "
         "dimensions. Give both in the same form."
     )
+
+
+def _distinct_sets(labels: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
+    """Each label set once (sets, c), and the set of each item (n,): items outnumber label sets by far, as a rule."""
+    if labels.shape[0] * labels.shape[1] > _MOST_DENSE_LABELS:
+        return labels, np.arange(labels.shape[0])
+    sets, set_of_item, _ = distinct_rows(labels.astype(bool).toarray())
+    return sparse.csr_array(sets).astype(np.int32), set_of_item
 
 
 def _label_matrix(labels) -> sparse.csr_array:
