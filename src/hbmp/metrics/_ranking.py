@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import chain
 from typing import TypeVar
 
@@ -135,10 +135,10 @@ def score_queries(
     """
     n_threads = _n_threads()
 
-    def score_part(rows: np.ndarray, start: int, grades: np.ndarray) -> list[Score]:
-        prepared = ranker.prepare(start + rows[0], start + rows[-1] + 1)
-        own_items = start + rows if leave_one_out else [None] * len(rows)
-        return [score(ranker.rank(*query)) for query in zip(prepared, grades[rows], own_items, strict=True)]
+    def score_part(numbers: np.ndarray, grades: np.ndarray) -> list[Score]:
+        prepared = ranker.prepare(numbers[0], numbers[-1] + 1)
+        own_items = numbers if leave_one_out else [None] * len(numbers)
+        return [score(ranker.rank(*query)) for query in zip(prepared, grades, own_items, strict=True)]
 
     scores: list[Score] = []
     with ThreadPoolExecutor(n_threads) as pool:
@@ -147,9 +147,10 @@ def score_queries(
             if leave_one_out:
                 grades = grades.copy()  # it may be a view of the caller's own matrix
                 grades[np.arange(stop - start), np.arange(start, stop)] = 0
-            parts = np.array_split(np.arange(stop - start), min(n_threads, stop - start))
+            n_parts = min(n_threads, stop - start)
+            parts = np.array_split(np.arange(start, stop), n_parts), np.array_split(grades, n_parts)
             with _one_product_a_thread():
-                scores.extend(chain.from_iterable(pool.map(partial(score_part, start=start, grades=grades), parts)))
+                scores.extend(chain.from_iterable(pool.map(score_part, *parts)))
     return scores
 
 
@@ -199,4 +200,4 @@ def _digits_needed(weights: np.ndarray) -> np.ndarray:
     sizes = np.abs(weights)
     smallest = np.where(sizes > 0, sizes, np.inf).min(axis=1)
     shares = np.clip(smallest / np.maximum(sizes.sum(axis=1), np.finfo(float).tiny), 2.0**-_EXACT_BITS, 1.0)
-    return np.clip(np.ceil((_SPARE_BITS - np.log2(shares)) / DIGIT_BITS), 2, 4).astype(np.int64)
+    return np.clip(np.ceil((_SPARE_BITS - np.log2(shares)) / DIGIT_BITS), 2, 4).astype(np.int32)
