@@ -61,7 +61,7 @@ def build_fast_scan(rows: NDArray[np.uint8]) -> Any:
 
     quantiser = sign_quantiser(rows.shape[1], 4)
     quantiser.add_sa_codes(np.ascontiguousarray(rows))
-    fast_scan = faiss.IndexPQFastScan(quantiser)
+    fast_scan: Any = faiss.IndexPQFastScan(quantiser)
     fast_scan.orig_codes = None  # it would point into `quantiser`, which ends here
     del quantiser
     if rows.nbytes >= _LARGE:
@@ -177,10 +177,11 @@ def _within_plain(
 ) -> list[NDArray[np.uint64]]:
     import faiss
 
+    range_search: Any = vars(faiss)["hamming_range_search"]  # FAISS's type stubs do not know it
     n_queries, packed_signs = len(packed_signs), np.ascontiguousarray(packed_signs)
     first_outside = int(np.searchsorted(distance_of, np.float64(radius), side="right"))
     result = faiss.RangeSearchResult(n_queries)
-    faiss.hamming_range_search(
+    range_search(
         faiss.swig_ptr(packed_signs), faiss.swig_ptr(rows), n_queries, len(rows), first_outside, rows.shape[1], result
     )
     limits = faiss.rev_swig_ptr(result.lims, n_queries + 1).astype(np.int64)

@@ -126,6 +126,19 @@ def test_unproven_queries_take_the_long_way_and_arrive(monkeypatch):
     assert sizes == [3]
 
 
+def test_items_that_the_fast_scan_leaves_out_are_not_lost():
+    """FAISS drops items at its lowest score; small bits that it rounds away can still make them the nearest."""
+    alpha = np.array(
+        [0.255, 0.245, 0, 0, 127.0, 0.24, 0, 0]
+    )  # steps of about one: 2 * 0.255 rounds up, the others down
+    codes = np.full((4000, 8), -1, np.int8)
+    codes[100:110, 0] = 1  # kept by the scan
+    codes[200:205, [1, 5]] = 1  # rounded to nothing in both groups, and nearer
+    query = np.ones((1, 8), np.int8)
+    _, ids = hbmp.Index(8, alpha).add(codes).search(query, 5)
+    assert ids.tolist() == [[200, 201, 202, 203, 204]]
+
+
 @pytest.mark.parametrize("weights", ["equal", "uniform", "negative"])
 @pytest.mark.parametrize("n_items", [50, 5000])
 def test_range_search_finds_all_within_the_radius(weights, n_items):

@@ -12,7 +12,7 @@ SIGNS = np.array([-1, 1], np.int8)
 
 def clustered(rng, n_items, n_bits=48, n_centres=150):
     centres = rng.choice(SIGNS, (n_centres, n_bits))
-    flips = np.where(rng.random((n_items, n_bits)) < 0.08, -1, 1).astype(np.int8)
+    flips = np.where(rng.random((n_items, n_bits)) < 0.15, -1, 1).astype(np.int8)
     return centres[rng.integers(0, n_centres, n_items)] * flips
 
 
