@@ -20,11 +20,25 @@ _HOMES = {
     "Index": "hbmp.index",
     "encode_dataset": "hbmp.encode",
 }
-_MODULES = (
-    "affinities catalog encode export functions hamming hasher index methods metrics pursuit stores training".split()
-)
+_MODULES = [
+    "affinities",
+    "catalog",
+    "encode",
+    "export",
+    "functions",
+    "hamming",
+    "hasher",
+    "index",
+    "methods",
+    "metrics",
+    "pursuit",
+    "stores",
+    "training",
+]
 
-__all__ = ["__version__", *_HOMES, *_MODULES]
+__all__ = ["__version__"]
+__all__ += _HOMES
+__all__ += _MODULES
 
 
 def __getattr__(name: str):

@@ -21,7 +21,7 @@ def as_classes(y, name: str = "y") -> np.ndarray:
     if classes.dtype.kind == "f" and not np.isfinite(classes).all():
         raise ValueError(f"{name} holds NaN or infinity; every instance needs a class.")
     if classes.dtype == object:
-        if any(value is None or value != value for value in classes):  # NaN differs from itself
+        if any(value is None or (isinstance(value, float) and np.isnan(value)) for value in classes):
             raise ValueError(f"{name} holds missing values; every instance needs a class.")
         classes = classes.astype(str) if not _sortable(classes) else classes
     return classes

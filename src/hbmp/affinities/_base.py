@@ -31,7 +31,7 @@ class Affinity(BaseEstimator):
     """
 
     low_rank = False  # True where `matmul` needs no pairs, so that even a million items are cheap
-    not_saved = ("item_of_", "_on_device")
+    not_saved = ("item_of_",)
 
     def fit(self, X=None, y=None):
         """Reduce instances to items. X: (n, d) features or None; y: what `supervised` affinities read."""
@@ -124,6 +124,10 @@ class Affinity(BaseEstimator):
         """Slices of rows such that one block of R, all columns, stays small."""
         step = max(1, _BLOCK_BYTES // (4 * self.n_items_))
         return [slice(start, min(start + step, self.n_items_)) for start in range(0, self.n_items_, step)]
+
+    def after_load(self) -> None:
+        """What a file does not hold."""
+        self._on_device = {}
 
     def __getstate__(self):
         return {**super().__getstate__(), "_on_device": {}}

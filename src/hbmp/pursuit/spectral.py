@@ -10,17 +10,16 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 DENSE_ITEMS = 512  # up to here a full eigendecomposition costs less than iterating
-_DEPTH = 2  # Krylov blocks per cycle
+_SIZE = 4  # eigenvectors kept
 
 
 class Eigenspace:
     """The leading eigenvectors of a residual that changes a little from bit to bit, each time from the last ones."""
 
-    def __init__(self, n_items: int, dtype, rng: np.random.Generator, *, size: int = 4, tol: float = 1e-3):
-        self.size, self.tol = min(size, n_items), tol
+    def __init__(self, n_items: int, dtype, rng: np.random.Generator, *, exact: bool):
+        self.exact = exact  # a start of a search need not be: one shallow cycle from the last vectors does
         self.dense = n_items <= DENSE_ITEMS
-        # Few draws go through double precision and rounding, so that single precision gives the same vectors.
-        self.vectors = rng.standard_normal((n_items, self.size)).astype(dtype)
+        self.vectors = rng.standard_normal((n_items, min(_SIZE, n_items))).astype(dtype)
 
     def update(self, apply) -> tuple[np.ndarray, np.ndarray]:
         """(values, vectors) of the residual `apply`, largest first; all of them for small problems."""
@@ -28,28 +27,31 @@ class Eigenspace:
             matrix = apply(np.eye(len(self.vectors), dtype=self.vectors.dtype))
             values, vectors = eigh((matrix + matrix.T) / 2)
             return values[::-1], vectors[:, ::-1]
+        if not self.exact:
+            values, self.vectors, _ = _krylov_cycle(apply, self.vectors, depth=2)
+            return values, self.vectors
         for _ in range(20):
-            values, self.vectors, error = _krylov_cycle(apply, self.vectors)
-            if error <= self.tol * max(abs(values[0]), 1e-30):
+            values, self.vectors, error = _krylov_cycle(apply, self.vectors, depth=8)
+            if error <= 1e-3 * max(abs(values[0]), 1e-30):
                 break
         return values, self.vectors
 
 
-def _krylov_cycle(apply, start):
-    """One cycle of block Krylov and Rayleigh-Ritz: better eigenvectors, and the error of the first."""
-    basis, images = [], []
+def _krylov_cycle(apply, start: np.ndarray, *, depth: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """One cycle of block Krylov and Rayleigh-Ritz: (values, better vectors, error of the first)."""
+    basis: list[np.ndarray] = []
+    images: list[np.ndarray] = []
     block = start
-    for _ in range(_DEPTH):
-        for _ in range(2):  # twice is enough
-            for earlier in basis:
-                block = block - earlier @ (earlier.T @ block)
+    for _ in range(depth):
+        for earlier in basis * 2:  # orthogonalise twice: once is not enough in single precision
+            block = block - earlier @ (earlier.T @ block)
         block = qr(block, mode="economic", check_finite=False)[0]
         basis.append(block)
         block = apply(block)
         images.append(block)
     span, image = np.hstack(basis), np.hstack(images)
-    projected = span.T @ image
-    values, rotation = eigh((projected + projected.T).astype(np.float64) / 2)
+    projected = (span.T @ image).astype(np.float64)
+    values, rotation = eigh((projected + projected.T) / 2)
     best = rotation[:, ::-1][:, : start.shape[1]].astype(start.dtype)
     vectors = span @ best
     error = np.linalg.norm(image @ best[:, 0] - vectors[:, 0] * values[-1])

@@ -1,0 +1,28 @@
+"""The contract of every hash function: learn target codes from features, then score new features."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+
+class HashFunction(BaseEstimator):
+    """Base of all hash functions.
+
+    `fit(X, targets, bit_weights=None)` learns (n, b) target codes from (n, d) features; `project(X)` gives float32
+    scores whose signs are the codes.
+    """
+
+    smoke: dict = {}
+
+    def fit(self, X: np.ndarray, targets: np.ndarray, *, bit_weights=None, random_state=None):
+        """Learn the targets."""
+        raise NotImplementedError
+
+    def project(self, X: np.ndarray) -> np.ndarray:
+        """Scores, float32, shape (n, b)."""
+        raise NotImplementedError
+
+    def unmatched(self, X: np.ndarray, targets: np.ndarray) -> float:
+        """Share of target bits that the function does not reproduce (the paper's Fig. 1 f)."""
+        return float(((self.project(X) >= 0) != (targets > 0)).mean())

@@ -1,0 +1,96 @@
+"""Gradient-boosted trees, one ensemble a bit (scikit-learn's histogram trees), for features of mixed kinds.
+
+After training the trees are kept as plain arrays, one row of nodes a tree, so that a model is saved without pickle
+and its answers do not depend on the version of the library that grew it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp.functions._base import HashFunction
+from hbmp.seeds import as_generator, draw_seed
+
+_LEAF = -1
+
+
+class Trees(HashFunction):
+    """Boosted trees on the raw features.
+
+    Parameters
+    ----------
+    n_trees, learning_rate, max_leaf_nodes, l2 : of each ensemble
+    max_features : share of features each split looks at
+    """
+
+    smoke = {"n_trees": 2}
+
+    def __init__(self, *, n_trees=100, learning_rate=0.1, max_leaf_nodes=31, l2=1.0, max_features=0.3, verbose=False):
+        self.n_trees = n_trees
+        self.learning_rate = learning_rate
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2 = l2
+        self.max_features = max_features
+        self.verbose = verbose
+
+    def fit(self, X, targets, *, bit_weights=None, random_state=None):
+        """Grow an ensemble for each bit."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from tqdm import tqdm
+
+        rng = as_generator(random_state)
+        trees, self.base_, self.bit_of_tree_ = [], np.zeros(targets.shape[1], dtype=np.float32), []
+        bits = range(targets.shape[1])
+        for bit in tqdm(bits, desc="trees", unit="bit", disable=None if self.verbose else True, leave=False):
+            if (targets[:, bit] == targets[0, bit]).all():
+                self.base_[bit] = targets[0, bit]  # nothing to tell apart: a constant bit
+                continue
+            booster = HistGradientBoostingClassifier(
+                max_iter=self.n_trees,
+                learning_rate=self.learning_rate,
+                max_leaf_nodes=self.max_leaf_nodes,
+                l2_regularization=self.l2,
+                max_features=self.max_features,
+                early_stopping=False,
+                random_state=draw_seed(rng),
+            ).fit(X, targets[:, bit] > 0)
+            self.base_[bit] = booster._baseline_prediction.item()
+            grown = [stage[0].nodes for stage in booster._predictors]
+            trees += grown
+            self.bit_of_tree_ += [bit] * len(grown)
+        self._keep(trees)
+        return self
+
+    def _keep(self, trees) -> None:
+        """The nodes of all trees as arrays (trees, nodes), padded with leaves of value 0."""
+        shape = (len(trees), max((len(nodes) for nodes in trees), default=1))
+        self.feature_ = np.full(shape, _LEAF, dtype=np.int32)
+        self.threshold_, self.value_ = np.zeros(shape), np.zeros(shape, dtype=np.float32)
+        self.left_, self.right_ = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32)
+        self.depth_ = max((int(nodes["depth"].max()) for nodes in trees), default=0)
+        for row, nodes in enumerate(trees):
+            inner, size = nodes["is_leaf"] == 0, len(nodes)
+            self.feature_[row, :size] = np.where(inner, nodes["feature_idx"], _LEAF)
+            self.threshold_[row, :size] = nodes["num_threshold"]
+            self.left_[row, :size], self.right_[row, :size] = nodes["left"], nodes["right"]
+            self.value_[row, :size] = nodes["value"]
+        self.bit_of_tree_ = np.array(self.bit_of_tree_, dtype=np.int32)
+
+    def project(self, X):
+        """Sum of the leaves each sample falls into, bit by bit."""
+        X = np.asarray(X, dtype=np.float32)
+        scores = np.tile(self.base_, (len(X), 1))
+        for tree, bit in enumerate(self.bit_of_tree_):
+            scores[:, bit] += self.value_[tree][self._leaf_of(tree, X)]
+        return scores
+
+    def _leaf_of(self, tree: int, X: np.ndarray) -> np.ndarray:
+        """The node at which each sample ends, all samples one level at a time."""
+        feature, threshold = self.feature_[tree], self.threshold_[tree]
+        left, right = self.left_[tree], self.right_[tree]
+        at, rows = np.zeros(len(X), dtype=np.int32), np.arange(len(X))
+        for _ in range(self.depth_):
+            split = feature[at]
+            going_left = X[rows, split] <= threshold[at]
+            at = np.where(split == _LEAF, at, np.where(going_left, left[at], right[at]))
+        return at

@@ -1,0 +1,103 @@
+"""The contract of every method: fit on features, give scores and signs, save and load.
+
+A method is one file in `methods/` with one class on this base. It defines `_fit(X, y)`, which learns, and
+`_project(X)`, which gives real-valued scores; everything a user calls is here, the same for all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hbmp import catalog, storage
+
+_ROWS = 65_536  # rows projected at a time
+
+
+class Hasher(TransformerMixin, BaseEstimator):
+    """Base of all methods: features in, codes in {-1, +1} out.
+
+    Each method carries its facts: `paper`, the publication; `supervised`, whether it needs labels; `smoke`, the
+    cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise.
+    """
+
+    paper = ""
+    supervised = False
+    smoke: dict = {}
+    never_rises: str | None = None
+
+    n_bits: int
+
+    def fit(self, X, y=None):
+        """Learn codes. X: (n, d) features; y: (n,) classes, (n, c) 0/1 labels, or None."""
+        if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)) or self.n_bits < 1:
+            raise ValueError(f"n_bits must be a positive whole number, found {self.n_bits!r}.")
+        X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
+        if y is None and self.supervised:
+            raise ValueError(f"{type(self).__name__} learns from labels: pass y.")
+        if y is not None and np.shape(y)[0] != len(X):
+            raise ValueError(f"X has {len(X)} rows but y has {np.shape(y)[0]}; every row needs its label.")
+        self.bit_weights_ = np.ones(self.n_bits)
+        self._fit(X, y)
+        return self
+
+    def project(self, X) -> np.ndarray:
+        """Scores before the sign, float32, shape (n, n_bits)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float32, reset=False)
+        scores = np.empty((len(X), self.n_bits), dtype=np.float32)
+        for start in range(0, len(X), _ROWS):
+            scores[start : start + _ROWS] = self._project(X[start : start + _ROWS])
+        return scores
+
+    def transform(self, X) -> np.ndarray:
+        """Codes in {-1, +1}, int8, shape (n, n_bits); sign(0) is +1."""
+        return np.where(self.project(X) >= 0, np.int8(1), np.int8(-1))
+
+    def score(self, X, y) -> float:
+        """Mean average precision when every row queries all the others by this method's distance."""
+        from hbmp.metrics import self_retrieval_map
+
+        return self_retrieval_map(self.transform(X), y, bit_weights=self.bit_weights_)
+
+    def save(self, path) -> None:
+        """Write a model directory (`model.json` and `arrays.safetensors`) that `hbmp.load` reads."""
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    def _fit(self, X: np.ndarray, y) -> None:
+        raise NotImplementedError
+
+    def _project(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "bit_weights_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # codes are int8 whatever the features are
+        tags.target_tags.required = self.supervised
+        tags.target_tags.two_d_labels = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_bits
+
+
+def load(path) -> Hasher:
+    """A model saved by `Hasher.save`."""
+    return storage.load(path)
+
+
+def get_method(name: str) -> type[Hasher]:
+    """The class of a method by its name, for example `get_method("itq")(n_bits=32)`."""
+    return catalog.load("methods", name)
+
+
+def list_methods() -> list[str]:
+    """The names of all methods."""
+    return list(catalog.names("methods"))

@@ -1,0 +1,37 @@
+"""Losses that pull scores to target codes (Eq. 12): upper bounds of the number of wrong bits.
+
+ψ      scores    (n, b)
+u      targets   (n, b) in {-1, +1}
+"""
+
+from __future__ import annotations
+
+NAMES = ("hinge", "logistic", "squared")
+
+
+def code_loss(name: str, importance=None):
+    """The loss `(scores, targets) -> scalar`: mean over samples, sum over bits as in the released code.
+
+    importance: (b,) weights of the bits, or None for equal ones.
+    """
+    from torch.nn import functional as F
+
+    def hinge(margin):
+        return F.relu(1 - margin)
+
+    def logistic(margin):
+        return F.softplus(-margin)
+
+    def squared(margin):
+        return (1 - margin).square()
+
+    choices = {"hinge": hinge, "logistic": logistic, "squared": squared}
+    if name not in choices:
+        raise ValueError(f"loss must be one of {', '.join(map(repr, NAMES))}; found {name!r}.")
+    bound = choices[name]
+
+    def loss(scores, targets):
+        per_bit = bound(scores * targets)
+        return (per_bit if importance is None else per_bit * importance).sum(dim=1).mean()
+
+    return loss

@@ -1,0 +1,23 @@
+"""Randomness only through `random_state`: no function of this package touches a global generator."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+
+def as_generator(random_state) -> np.random.Generator:
+    """A generator from None (fresh entropy), a whole number, a Generator or a RandomState."""
+    if random_state is None or isinstance(random_state, numbers.Integral):
+        return np.random.default_rng(random_state)  # type: ignore[arg-type]
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    raise ValueError(f"random_state must be None, a whole number or a generator, found {random_state!r}.")
+
+
+def draw_seed(generator: np.random.Generator) -> int:
+    """A seed for a part that takes a whole number."""
+    return int(generator.integers(2**31))
