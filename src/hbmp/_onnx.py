@@ -1,97 +1,85 @@
 """An encoder as one ONNX file: features in, scores and codes out, the same bits as `transform`.
 
-    input    features  float32 (n, n_features)   raw, as `transform` takes them: the standardisation is inside
+    input    features  float32 (n, n_features)   raw, as `transform` takes them: the standardisation is in the weights
     output   scores    float32 (n, n_bits)       before the sign
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
-The bit weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
+The graph is one Gemm a layer with Relu between, then the sign. The bit weights travel in the file's metadata as JSON
+under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import logging
 import os
 import uuid
-import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+_OPSET, _IR_VERSION = 17, 8  # of 2022: old enough for any runtime in use
 
 
 def to_onnx(model, path: str | Path) -> Path:
     """Write a fitted model whose hash function is `linear` or `mlp` as ONNX; returns the path."""
-    _require_onnx()
-    network = _network_of(model)
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError("to_onnx needs onnx: pip install 'hbmp[export]'.") from None
+    check_is_fitted(model)
+    proto = _encoder(_layers_of(model))
+    onnx.helper.set_model_props(proto, {"hbmp.bit_weights": json.dumps(np.asarray(model.bit_weights_).tolist())})
+    onnx.checker.check_model(proto, full_check=True)
     path = Path(path)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        _write(network, model.n_features_in_, np.asarray(model.bit_weights_, np.float64), beside)
+        beside.write_bytes(proto.SerializeToString())
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
     return path
 
 
-def _network_of(model):
-    """The torch network that gives the model's scores, on the CPU."""
-    for holder in (model, getattr(model, "function_", None)):
-        to_torch = getattr(holder, "to_torch", None)
-        if to_torch is not None:
-            return to_torch().cpu().eval()
-    raise ValueError(
-        f"{type(model).__name__} cannot be written as ONNX: only models with a linear or mlp hash function can. "
-        "Save it with model.save(path), or fit it with function='linear'."
-    )
-
-
-def _write(network, n_features: int, bit_weights: np.ndarray, path: Path) -> None:
-    import onnx
-    import torch
-
-    class Encoder(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.network = network
-
-        def forward(self, features):
-            scores = self.network(features)
-            return scores, torch.where(scores >= 0, 1, -1).to(torch.int8)
-
-    with _only_our_own_warnings():
-        program = torch.onnx.export(
-            Encoder().eval(),
-            (torch.zeros(2, n_features),),
-            input_names=["features"],
-            output_names=["scores", "codes"],
-            dynamic_shapes=({0: torch.export.Dim("n")},),
-            dynamo=True,
-            verbose=False,
+def _layers_of(model) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weights (inputs, outputs) and bias of every layer of the model's hash function."""
+    function = getattr(model, "function_", model)
+    layers = getattr(function, "layers_", None)
+    if layers is None:
+        name = type(model).__name__
+        held = f"{name} with the hash function {type(function).__name__}" if function is not model else name
+        raise ValueError(
+            f"{held} cannot be written as ONNX, only linear and mlp hash functions can. "
+            "Use HBMP(function='linear'), or save this model with model.save(path)."
         )
-    if program is None:
-        raise RuntimeError("torch wrote no ONNX program for this network.")
-    proto = program.model_proto
-    onnx.helper.set_model_props(proto, {"hbmp.bit_weights": json.dumps(bit_weights.tolist())})
-    onnx.checker.check_model(proto)
-    path.write_bytes(proto.SerializeToString())
+    return layers
 
 
-@contextmanager
-def _only_our_own_warnings():
-    """The exporter uses a torch interface that torch itself deprecates, and logs that torchvision is absent."""
-    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r".*LeafSpec.* is deprecated", category=FutureWarning)
-            yield
-    finally:
-        logger.setLevel(level)
+def _encoder(layers: list[tuple[np.ndarray, np.ndarray]]):
+    from onnx import TensorProto, helper, numpy_helper
 
-
-def _require_onnx() -> None:
-    if not all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript")):
-        raise ImportError("to_onnx needs the exporter: pip install 'hbmp[export]'.")
+    constants = {"zero": np.zeros((), np.float32), "plus": np.ones((), np.int8), "minus": -np.ones((), np.int8)}
+    nodes, value = [], "features"
+    for position, (weights, bias) in enumerate(layers):
+        last = position == len(layers) - 1
+        constants |= {f"weights_{position}": weights, f"bias_{position}": bias}
+        result = "scores" if last else f"hidden_{position}"
+        nodes.append(helper.make_node("Gemm", [value, f"weights_{position}", f"bias_{position}"], [result]))
+        value = result
+        if not last:
+            nodes.append(helper.make_node("Relu", [result], [value := f"active_{position}"]))
+    nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
+    nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))
+    n_features, n_bits = layers[0][0].shape[0], layers[-1][0].shape[1]
+    graph = helper.make_graph(
+        nodes,
+        "hbmp_encoder",
+        [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", n_features])],
+        [
+            helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", n_bits]),
+            helper.make_tensor_value_info("codes", TensorProto.INT8, ["n", n_bits]),
+        ],
+        [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
+    )
+    opset = [helper.make_opsetid("", _OPSET)]
+    return helper.make_model(graph, producer_name="hbmp", opset_imports=opset, ir_version=_IR_VERSION)

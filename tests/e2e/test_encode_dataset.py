@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.datasets import load_digits
 
 import hbmp
 from hbmp import hamming
@@ -284,6 +285,16 @@ def test_ray_gives_the_same_files_and_a_killed_worker_loses_nothing(ray_of_two, 
     assert json.loads((tmp_path / "ray" / "_hbmp.json").read_text()) == json.loads(
         (tmp_path / "local" / "_hbmp.json").read_text()
     )
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning:ray.data")
+def test_a_fitted_model_gives_its_own_codes_locally_and_on_ray(ray_of_two, tmp_path):
+    images, labels = load_digits(return_X_y=True)
+    np.save(tmp_path / "x.npy", images)
+    model = hbmp.HBMP(16, function=hbmp.functions.Linear(epochs=5), random_state=0).fit(images, labels)
+    for engine in ("local", "ray"):
+        hbmp.encode_dataset(model, tmp_path / "x.npy", tmp_path / engine, rows_per_part=500, engine=engine)
+        np.testing.assert_array_equal(read_back(tmp_path / engine)[1], model.transform(images))
 
 
 @pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning:ray.data")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 
+import hbmp
 from hbmp import export, hamming
 
 CODES = st.tuples(st.integers(0, 5), st.integers(1, 40)).flatmap(
@@ -88,3 +93,53 @@ def test_sql_reads_as_sql():
     assert all(statement.endswith(";") for statement in statements)
     assert "(7, B'101', '[1, -1, 1]')" in statements[2]
     assert "(9, B'111'" in statements[3]
+
+
+FUNCTIONS = {
+    "linear": hbmp.functions.Linear(epochs=5),
+    "mlp": hbmp.functions.MLP(hidden=(32, 24), epochs=3),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_onnx_gives_the_same_bits(tmp_path, name):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    images, labels = load_digits(return_X_y=True)
+    images = images.astype(np.float32)
+    model = hbmp.HBMP(19, function=FUNCTIONS[name], random_state=0).fit(images, labels)
+    path = export.to_onnx(model, tmp_path / "encoder.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["encoder.onnx"]
+    session = onnxruntime.InferenceSession(path)
+    for rows in (slice(None), slice(3, 4), slice(0, 0)):
+        scores, codes = session.run(["scores", "codes"], {"features": images[rows]})
+        assert codes.dtype == np.int8
+        np.testing.assert_array_equal(codes, np.where(scores >= 0, 1, -1))
+    scores, codes = session.run(None, {"features": images})
+    np.testing.assert_array_equal(codes, model.transform(images))
+    np.testing.assert_allclose(scores, model.project(images), rtol=1e-4, atol=1e-5)
+    weights = json.loads(session.get_modelmeta().custom_metadata_map["hbmp.bit_weights"])
+    np.testing.assert_array_equal(weights, model.bit_weights_)
+
+
+def test_onnx_counts_a_score_of_zero_as_plus(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    images, labels = load_digits(return_X_y=True)
+    model = hbmp.HBMP(4, function=hbmp.functions.Linear(epochs=1), random_state=0).fit(images, labels)
+    model.function_.layers_ = [(np.zeros((64, 4), np.float32), np.array([0, -0.0, 1, -1], np.float32))]
+    session = onnxruntime.InferenceSession(export.to_onnx(model, tmp_path / "encoder.onnx"))
+    codes = session.run(["codes"], {"features": np.ones((1, 64), np.float32)})[0]
+    assert codes.tolist() == model.transform(np.ones((1, 64))).tolist() == [[1, 1, 1, -1]]
+
+
+def test_what_cannot_be_written_as_onnx_says_so_and_leaves_the_file(tmp_path):
+    images, labels = load_digits(return_X_y=True)
+    path = tmp_path / "encoder.onnx"
+    path.write_text("what was there before")
+    trees = hbmp.functions.Trees(**hbmp.functions.Trees.smoke)
+    with pytest.raises(ValueError, match="HBMP with the hash function Trees cannot be written as ONNX"):
+        export.to_onnx(hbmp.HBMP(4, function=trees, random_state=0).fit(images[:200], labels[:200]), path)
+    with pytest.raises(ValueError, match="PCASign cannot be written as ONNX"):
+        export.to_onnx(hbmp.get_method("pca_sign")(4).fit(images), path)
+    with pytest.raises(NotFittedError):
+        export.to_onnx(hbmp.HBMP(4), path)
+    assert path.read_text() == "what was there before"
