@@ -333,7 +333,7 @@ def test_milvus_answers_the_same_by_its_address(folder):
     """The engine as a server on a port: the path a cluster takes, with a token and wide codes in several requests."""
     with stores.Milvus(16, folder / "warm.db"):
         from milvus_lite.server import Server
-    codes, queries = clustered(4096, n_items=3000)
+    codes, queries = clustered(4096, n_items=2000)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"

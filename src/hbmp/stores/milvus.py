@@ -99,15 +99,14 @@ class Milvus(Store):
         for field, kind, metric in zip(("code", "signs"), _INDEXES[self.index], ("HAMMING", "IP"), strict=True):
             indexes.add_index(field, index_type=kind, metric_type=metric, params=_BUILD.get(kind, {}))
         try:
+            # Strong: a search sees what was added before it.
             self._client.create_collection(
-                self.collection,
-                schema=schema,
-                index_params=indexes,
-                consistency_level="Strong",  # a search sees what was added before it
-                timeout=self.timeout,
+                self.collection, schema=schema, consistency_level="Strong", timeout=self.timeout
             )
+            self._client.create_index(self.collection, indexes, timeout=self.timeout, sync=False)  # nothing to wait for
+            self._client.load_collection(self.collection, timeout=self.timeout)
         except MilvusException as error:
-            # Milvus makes the collection first and its indexes after: leave no half of it behind.
+            # Leave no half of it behind.
             self._client.drop_collection(self.collection, timeout=self.timeout)
             raise ValueError(
                 f"Milvus refused to make the collection {self.collection!r} with index={self.index!r}: "
