@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from hbmp.metrics import average_precision_per_query
 
-N_TURNS = 5
+N_TURNS = 20
 
 
 def average_precision(distances: np.ndarray, relevant: np.ndarray) -> float:
