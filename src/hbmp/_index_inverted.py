@@ -222,19 +222,30 @@ def _choose_probes(
     batch = QueryBatch.prepare(queries, inverted.bit_weights).weighted()
     exact = Segment(segment.rows, segment.ids)  # its fast scan is dropped afterwards
     n_lists = len(inverted.centroids)
-    counts = sorted({min(n_lists, step * 2**power // 2) for power in range(1, 14) for step in (2, 3)})
+    counts = sorted({min(n_lists, int(2 ** (quarter / 4))) for quarter in range(4 * 12 + 1)})
     for k in _MEASURED_K:
         truth = _without_self(*nearest(exact, batch, k + 1), held_out, k)
-        for count in counts:
-            found = _without_self(*inverted.search(batch, k + 1, count), held_out, k)
-            hits = (found <= truth[:, -1:]) & np.isfinite(found)
-            shares = hits.sum(axis=1) / np.maximum(1, np.isfinite(truth).sum(axis=1))
-            if count == n_lists or shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) >= recall:
-                break
-        if count > max(1, most_probed * n_lists):
+        low, high = 0, len(counts) - 1
+        while low < high:  # bisection: more lists never find less
+            middle = (low + high) // 2
+            shares = _recalls(inverted, batch, held_out, truth, counts[middle])
+            enough = shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) >= recall
+            low, high = (low, middle) if enough else (middle + 1, high)
+        if counts[low] > max(1, most_probed * n_lists):
             return False
-        inverted.probes[k], inverted.recalls[k] = count, float(shares.mean())
+        inverted.probes[k] = counts[low]
+        inverted.recalls[k] = float(_recalls(inverted, batch, held_out, truth, counts[low]).mean())
     return True
+
+
+def _recalls(
+    inverted: InvertedLists, batch: QueryBatch, held_out: NDArray, truth: NDArray, n_probe: int
+) -> NDArray[np.float64]:
+    """Recall of each held-out query: the share of its true distances that are matched."""
+    k = truth.shape[1]
+    found = _without_self(*inverted.search(batch, k + 1, n_probe), held_out, k)
+    hits = (found <= truth[:, -1:]) & np.isfinite(found)
+    return hits.sum(axis=1) / np.maximum(1, np.isfinite(truth).sum(axis=1))
 
 
 def _without_self(found: NDArray, positions: NDArray, own: NDArray, k: int) -> NDArray[np.float32]:

@@ -34,6 +34,7 @@ Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
 _QUERIES_AT_ONCE = 4096
 _LARGE = 1 << 22  # bytes of codes
 _CANDIDATES_AT_ONCE = 1 << 21
+_MOST_CANDIDATES = 1 << 14  # measuring more one by one costs as much as measuring all rows by table
 _SCAN_EVERYTHING_BELOW = 2048  # rows; fewer are measured exactly straight away
 MOST_BITS_OF_FAST_SCAN = 1024  # the sums of more groups overflow its 16-bit accumulators
 
@@ -146,7 +147,7 @@ def _scan(segment: Segment, batch: QueryBatch, n_candidates: int) -> tuple[NDArr
 def _within_each(segment: Segment, batch: QueryBatch, radii: NDArray, n_candidates: int) -> list[NDArray[np.uint64]]:
     """Sorted keys of everything within each query's radius: ever more candidates, and at last all rows."""
     near: dict[int, NDArray[np.uint64]] = {}
-    while len(near) < len(batch) and _fast_scan_pays(segment, n_candidates):
+    while len(near) < len(batch) and n_candidates <= _MOST_CANDIDATES and _fast_scan_pays(segment, n_candidates):
         pending = np.array([i for i in range(len(batch)) if i not in near])
         at_once = max(1, _CANDIDATES_AT_ONCE // n_candidates)
         for rows in (pending[start : start + at_once] for start in range(0, len(pending), at_once)):
