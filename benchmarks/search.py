@@ -227,7 +227,7 @@ def table(result):
     if machine["load_before"] >= _IDLE:
         lines += [
             "",
-            f"Other programs were running (load {machine['load_before']:g}), and threads that wait for one another then "
+            f"Other programs were running (load {machine['load_before']:g}), and threads that wait for each other then "
             "measure those: the columns for several threads are left out here and stand in the JSON.",
         ]
     for batch in sorted({row["batch"] for row in result["throughput"]}, reverse=True):
