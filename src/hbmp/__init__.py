@@ -36,9 +36,7 @@ _MODULES = [
     "training",
 ]
 
-__all__ = ["__version__"]
-__all__ += _HOMES
-__all__ += _MODULES
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str):

@@ -7,6 +7,7 @@ A method is one file in `methods/` with one class on this base. It defines `_fit
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -36,8 +37,10 @@ class Hasher(TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         if y is None and self.supervised:
             raise ValueError(f"{type(self).__name__} learns from labels: pass y.")
-        if y is not None and np.shape(y)[0] != len(X):
-            raise ValueError(f"X has {len(X)} rows but y has {np.shape(y)[0]}; every row needs its label.")
+        if y is not None:
+            y = y if sparse.issparse(y) else np.asarray(y)
+            if y.ndim == 0 or y.shape[0] != len(X):
+                raise ValueError(f"X has {len(X)} rows but y has shape {y.shape}; every row needs its label.")
         self.bit_weights_ = np.ones(self.n_bits)
         self._fit(X, y)
         return self

@@ -83,7 +83,7 @@ def _check_square(matrix: np.ndarray, what: str) -> np.ndarray:
         raise ValueError(f"{what} is a square matrix, items by items; found shape {matrix.shape}.")
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{what} holds numbers; found values of type {matrix.dtype}.")
-    values = matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
+    values: np.ndarray = matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64)
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise ValueError(f"{what} must be finite; found {values[row, column]} at row {row}, column {column}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -78,7 +79,7 @@ class FeedForward(HashFunction):
 
         sizes = [n_inputs, *self.hidden]
         parts: list[nn.Module] = []
-        for a, b in zip(sizes, sizes[1:], strict=False):
+        for a, b in itertools.pairwise(sizes):
             parts += [nn.Linear(a, b), nn.ReLU(), nn.Dropout(self.dropout)]
         return nn.Sequential(*parts, nn.Linear(sizes[-1], n_bits))
 

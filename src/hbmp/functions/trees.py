@@ -35,31 +35,40 @@ class Trees(HashFunction):
 
     def fit(self, X, targets, *, bit_weights=None, random_state=None):
         """Grow an ensemble for each bit."""
-        from sklearn.ensemble import HistGradientBoostingClassifier
+        from threadpoolctl import threadpool_limits
         from tqdm import tqdm
 
         rng = as_generator(random_state)
-        trees, self.base_, self.bit_of_tree_ = [], np.zeros(targets.shape[1], dtype=np.float32), []
+        trees, bit_of_tree = [], []
+        self.base_ = np.zeros(targets.shape[1], dtype=np.float32)
         bits = range(targets.shape[1])
         for bit in tqdm(bits, desc="trees", unit="bit", disable=None if self.verbose else True, leave=False):
             if (targets[:, bit] == targets[0, bit]).all():
                 self.base_[bit] = targets[0, bit]  # nothing to tell apart: a constant bit
                 continue
-            booster = HistGradientBoostingClassifier(
-                max_iter=self.n_trees,
-                learning_rate=self.learning_rate,
-                max_leaf_nodes=self.max_leaf_nodes,
-                l2_regularization=self.l2,
-                max_features=self.max_features,
-                early_stopping=False,
-                random_state=draw_seed(rng),
-            ).fit(X, targets[:, bit] > 0)
+            booster = self._booster(draw_seed(rng))
+            with threadpool_limits(1 if X.size < 1e6 else None):  # threads cost more than they bring on little data
+                booster.fit(X, targets[:, bit] > 0)
             self.base_[bit] = booster._baseline_prediction.item()
             grown = [stage[0].nodes for stage in booster._predictors]
             trees += grown
-            self.bit_of_tree_ += [bit] * len(grown)
+            bit_of_tree += [bit] * len(grown)
+        self.bit_of_tree_ = np.array(bit_of_tree, dtype=np.int32)
         self._keep(trees)
         return self
+
+    def _booster(self, seed: int):
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(
+            max_iter=self.n_trees,
+            learning_rate=self.learning_rate,
+            max_leaf_nodes=self.max_leaf_nodes,
+            l2_regularization=self.l2,
+            max_features=self.max_features,
+            early_stopping=False,
+            random_state=seed,
+        )
 
     def _keep(self, trees) -> None:
         """The nodes of all trees as arrays (trees, nodes), padded with leaves of value 0."""
@@ -74,7 +83,6 @@ class Trees(HashFunction):
             self.threshold_[row, :size] = nodes["num_threshold"]
             self.left_[row, :size], self.right_[row, :size] = nodes["left"], nodes["right"]
             self.value_[row, :size] = nodes["value"]
-        self.bit_of_tree_ = np.array(self.bit_of_tree_, dtype=np.int32)
 
     def project(self, X):
         """Sum of the leaves each sample falls into, bit by bit."""

@@ -70,10 +70,12 @@ class Fit:
         self.item_weights = item_weights
         self._c = item_weights.astype(operator.dtype)  # the same, in the precision of products
         self.values_on_diagonal = operator.diagonal() * scale
-        self.ignored = float((item_weights**2).sum()) if diagonal == "ignore" else 0.0
-        self.trace = float((item_weights**2 * self.values_on_diagonal).sum()) if diagonal == "ignore" else 0.0
-        ignored_square = float((item_weights**2 * self.values_on_diagonal**2).sum()) if diagonal == "ignore" else 0.0
-        self.squared_norm = operator.squared_norm(item_weights) * scale**2 - ignored_square
+        self.fits_diagonal = diagonal == "fit"
+        out = 0.0 if self.fits_diagonal else item_weights**2  # weight of the diagonal in what is left out
+        self.ignored = float(np.sum(out))
+        self.trace = float(np.sum(out * self.values_on_diagonal))
+        self.squared_norm = operator.squared_norm(item_weights) * scale**2
+        self.squared_norm -= float(np.sum(out * self.values_on_diagonal**2))
         self.directions = np.empty((operator.n_items, 0), dtype=operator.dtype, order="F")
         self.weights = np.empty(0)
         self.gram = np.empty((0, 0))
@@ -101,6 +103,12 @@ class Fit:
         """⟨ssᵀ, R⟩."""
         product = self.operator.matmul((self._c * signs)[:, None])[:, 0].astype(np.float64)
         return self.scale * float((self.item_weights * signs) @ product) - self.trace
+
+    def diagonal_match(self) -> float:
+        """What the diagonal of the residual adds to the match of every sign vector; nothing where it is ignored."""
+        if not self.fits_diagonal:
+            return 0.0
+        return float(np.sum(self.item_weights**2 * (self.values_on_diagonal - self.weights.sum())))
 
     def append(self, signs: np.ndarray) -> None:
         """Add a direction; its weight is 0 until the weights are set."""
@@ -130,8 +138,8 @@ class Fit:
     def decrease(self, signs: np.ndarray, match: np.ndarray, active: np.ndarray) -> np.ndarray:
         """How much each sign vector lowers the squared residual once all active weights are refitted. (k,)
 
-        match = sᵀAs against the present residual, which is orthogonal to the active directions; what is new in
-        ssᵀ is its part orthogonal to them, a Schur complement of the Gram matrix.
+        match = ⟨ssᵀ, Q⟩ with the present residual, which is orthogonal to the active directions; what is new in ssᵀ
+        is its part orthogonal to them, a Schur complement of the Gram matrix.
         """
         new = np.full(len(match), self.own_size)
         if active.size:

@@ -116,7 +116,7 @@ class _Pursuit:
             self._set_search_weights()
             signs, match = self._candidates()
             chosen = self._choose(signs, match)
-        best = int(match.argmax()) if chosen is None else chosen  # no new direction helps: one repeats
+        best = _first_of_largest(match) if chosen is None else chosen  # no new direction helps: one repeats
         self.fit.append(signs[:, best])
         self.taken.add(signs[:, best].tobytes())
         if self.settings.scheme == "greedy":
@@ -132,7 +132,7 @@ class _Pursuit:
         signs, match = improve_starts(self.settings.improve, self.fit, starts, self.rng)
         if self.settings.improve == "resample":
             signs, match = self._resample(signs, match)
-        return signs, match
+        return signs, match + self.fit.diagonal_match()
 
     def _resample(self, signs, match):
         """What the released code calls Improve: random signs until the match is positive and the bit is new."""
@@ -154,7 +154,7 @@ class _Pursuit:
             decrease = 2 * match - self.fit.own_size  # of a unit step
         decrease = np.where(fresh, decrease, 0.0)
         rounding = _EXPLAINED**2 * self.fit.squared_norm
-        return int(decrease.argmax()) if decrease.max() > rounding else None
+        return _first_of_largest(decrease) if decrease.max() > rounding else None
 
     def _active(self) -> np.ndarray:
         """The directions of the present explanation of R: the intercept and the bits since `round_start`."""
@@ -242,3 +242,8 @@ class _Pursuit:
             match=fit.match,
             affinity=affinity,
         )
+
+
+def _first_of_largest(values: np.ndarray) -> int:
+    """The first of the largest values: equal ones must not be told apart by rounding."""
+    return int(np.argmax(values >= values.max() - 1e-7 * np.abs(values.max())))
