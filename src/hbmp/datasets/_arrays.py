@@ -1,0 +1,53 @@
+"""Arrays from NumPy files, checked: no pickle, and one sentence for a file that is cut short."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """A `.npy` file, memory-mapped read-only."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read as an array ({_first_line(error)}); write it again.") from error
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """Every array of a `.npz` file by name."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read as arrays ({_first_line(error)}); write it again.") from error
+
+
+def as_features(values, source) -> np.ndarray | None:
+    """Features as (n, d) float16 or float32; other number types become float32."""
+    if values is None:
+        raise ValueError(f"{source} holds no array called 'features'.")
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"Features must be an (n, d) array of numbers; {source} holds {values.dtype} of shape {values.shape}."
+        )
+    return values if values.dtype in (np.float16, np.float32) else np.asarray(values, dtype=np.float32)
+
+
+def as_labels(values, source) -> np.ndarray:
+    """Labels as (n,) classes, or (n, c) 0/1 as uint8."""
+    values = np.asarray(values)
+    if values.ndim == 1:
+        return values
+    if values.ndim != 2 or values.dtype.kind not in "fiub" or not ((values == 0) | (values == 1)).all():
+        raise ValueError(
+            f"Labels must be (n,) classes or an (n, labels) matrix of 0 and 1; "
+            f"beside {source} lies {values.dtype} of shape {values.shape}."
+        )
+    return values.astype(np.uint8)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
