@@ -27,6 +27,7 @@ class Remote:
     """One file to download: where it is, what to call it here, and how to know that it is whole.
 
     `bytes` is 0 and both digests are empty where nothing is published; then the first download pins them.
+    `mirrors` are asked in turn when `url` does not answer.
     """
 
     url: str
@@ -34,6 +35,7 @@ class Remote:
     bytes: int = 0
     sha256: str = ""
     md5: str = ""
+    mirrors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

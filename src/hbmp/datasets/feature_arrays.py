@@ -51,7 +51,8 @@ class FeatureArrays(DataSet):
         split = np.asarray(given)
         if not np.isin(split, (-1, 0, 1, 2)).all():
             raise ValueError(
-                f"A split holds 0 (query), 1 (train), 2 (further database) or -1 (unused); found {np.unique(split)[:6]}."
+                "A split holds 0 (query), 1 (train), 2 (further database) or -1 (unused); "
+                f"found {np.unique(split)[:6]}."
             )
         return split.astype(np.int8)
 

@@ -1,0 +1,63 @@
+"""22K LabelMe: 22,019 photographs described by 512 GIST numbers each, in one MATLAB file, without labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hbmp.datasets._base import Data, DataSet, Remote
+from hbmp.datasets._files import locate
+
+_FILES = ("LabelMe_gist.mat", "LabelMe_GIST.mat")
+
+
+class LabelMe(DataSet):
+    """GIST descriptors of LabelMe images; neighbours are the near ones in GIST space."""
+
+    title = "22K LabelMe"
+    files = (
+        Remote(
+            url="http://www.cs.toronto.edu/~norouzi/research/mlh/data/LabelMe_gist.mat",
+            filename="LabelMe_gist.mat",
+        ),
+    )
+    licence = "For research; cite Torralba, Fergus and Weiss, CVPR 2008, and Russell et al., IJCV 2008."
+    layout = "labelme/LabelMe_gist.mat with the variable gist (22019, 512) and, where kept, img (32, 32, 3, 22019)."
+
+    def load(self, folder: Path) -> Data:
+        """Features (n, 512) float32, images uint8 (n, 32, 32, 3) where the file holds them, labels None."""
+        path = next((found for name in _FILES if (found := locate(folder, name))), None)
+        if path is None:
+            raise self.missing(folder)
+        variables = _read_mat(path)
+        gist = variables.get("gist")
+        if gist is None or gist.ndim != 2:
+            raise ValueError(f"{path} must hold a matrix called gist (images, 512); found {sorted(variables)}.")
+        return Data(
+            name=self.name(),
+            labels=None,
+            features=np.ascontiguousarray(gist, dtype=np.float32),
+            images=_images(variables.get("img"), len(gist)),
+        )
+
+
+def _read_mat(path: Path) -> dict:
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    if path.open("rb").read(128).startswith(b"MATLAB 7.3"):
+        raise ValueError(
+            f"{path} is a MATLAB 7.3 (HDF5) file, which is not read here; in MATLAB run "
+            "save('LabelMe_gist.mat', 'gist', '-v7') and use that file."
+        )
+    try:
+        return loadmat(path, variable_names=("gist", "img"))
+    except (MatReadError, ValueError, TypeError, OSError, EOFError, NotImplementedError) as error:
+        raise ValueError(f"{path} cannot be read as a MATLAB file ({error}); fetch it again.") from error
+
+
+def _images(stored: np.ndarray | None, count: int) -> np.ndarray | None:
+    if stored is None or stored.ndim != 4 or stored.shape[3] != count:
+        return None
+    return np.ascontiguousarray(stored.transpose(3, 0, 1, 2), dtype=np.uint8)
