@@ -1,0 +1,230 @@
+"""The contract of every protocol: a seeded split, what is relevant, and named scores with their conventions.
+
+A score's name says how it was taken. After the metric come the readings, separated by dots:
+
+    map                      plain Hamming distance, ties in database order
+    map.tie-aware            the mean over all orders of tied items
+    map.weighted             distance weighted by the method's bit weights
+    map.real-valued          queries as real-valued scores, database as signs
+    map.weighted.real-valued both
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from hbmp import metrics
+
+GAINS = ("binary", "scaled", "shared")
+_GAIN_TEXT = {"binary": "1 for any neighbour", "scaled": "2^(c/c_max) − 1", "shared": "2^c − 1"}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which rows train, ask and answer: sorted index arrays into the rows of the data."""
+
+    train: np.ndarray  # (n_train,)
+    query: np.ndarray  # (n_query,)
+    database: np.ndarray  # (n_database,), training rows included where the protocol says so
+
+    @cached_property
+    def checksum(self) -> str:
+        """Twelve hex digits of the SHA-256 of all drawn indices: equal splits, equal digits."""
+        digest = hashlib.sha256()
+        for rows in (self.train, self.query, self.database):
+            digest.update(len(rows).to_bytes(8, "little") + rows.astype("<i8").tobytes())
+        return digest.hexdigest()[:12]
+
+    def save(self, path) -> None:
+        """Write one byte a row, 1 for train, 2 for query, 4 for database, added up, to a compressed `.npz` file."""
+        n_rows = 1 + max(int(rows.max(initial=0)) for rows in (self.train, self.query, self.database))
+        roles = np.zeros(n_rows, dtype=np.uint8)
+        for role, rows in ((1, self.train), (2, self.query), (4, self.database)):
+            roles[rows] |= role
+        np.savez_compressed(Path(path), roles=roles)
+
+    @classmethod
+    def load(cls, path) -> Split:
+        """A split written by `save`."""
+        with np.load(path, allow_pickle=False) as stored:
+            roles = stored["roles"]
+        return cls(*(np.flatnonzero(roles & role) for role in (1, 2, 4)))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One metric with its conventions: `map` or `ndcg`, a cutoff or None, and for NDCG a gain."""
+
+    metric: str
+    cutoff: int | None = None
+    gain: str = ""
+
+    @property
+    def name(self) -> str:
+        """For example "map", "map@5000", "ndcg-shared"."""
+        return self.metric + (f"-{self.gain}" if self.gain else "") + (f"@{self.cutoff}" if self.cutoff else "")
+
+    @property
+    def caption(self) -> str:
+        """The conventions in words."""
+        ranking = f"the first {self.cutoff:,} items" if self.cutoff else "the full ranking"
+        if self.metric == "map":
+            return (
+                f"{self.name}: mean average precision over {ranking}, divided by the hits found there, queries without "
+                "a hit left out"
+            )
+        return f"{self.name}: NDCG over {ranking}, gain {_GAIN_TEXT[self.gain]}"
+
+    def score(self, queries, database, relevance, *, bit_weights, ties) -> float:
+        """The value for query codes or scores (n_query, bits) against database codes (n_database, bits)."""
+        options = {"relevance": relevance, "cutoff": self.cutoff, "bit_weights": bit_weights, "ties": ties}
+        if self.metric == "map":
+            return metrics.mean_average_precision(queries, database, **options)
+        return metrics.ndcg(queries, database, gain=self.gain, **options)
+
+
+class Protocol:
+    """Base of all protocols. A subclass stores its sizes and defines `split`.
+
+    `data` names the data set of the paper; `drawing` and `neighbours` are the words a caption prints; `measures` the
+    metrics, the first of which is the protocol's own.
+    """
+
+    data = ""
+    neighbours = ""
+    measures: tuple[Measure, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the protocol: its file's, with hyphens."""
+        return type(self).__module__.rpartition(".")[2].replace("_", "-")
+
+    @property
+    def drawing(self) -> str:
+        """How training, query and database items are drawn, in words."""
+        raise NotImplementedError
+
+    @property
+    def caption(self) -> str:
+        """What a table prints below itself: split, neighbours, cutoff, denominator, tie rule and gain."""
+        measured = ". ".join(measure.caption for measure in self.measures)
+        return (
+            f"{self.name}: {self.drawing} {self.neighbours} {measured}. Items at equal distance keep the order of the "
+            "database; “tie-aware” is the mean over all their orders."
+        )
+
+    def labels(self, data):
+        """What the method learns from and what decides relevance: (n,) classes, (n, c) labels, or None."""
+        return data.labels
+
+    def split(self, data, seed: int) -> Split:
+        """Draw the split of `data` for a seed."""
+        raise NotImplementedError
+
+    def relevance(self, data, split: Split) -> metrics.Relevance:
+        """What is relevant to the split's queries in its database."""
+        labels = self.labels(data)
+        kind = metrics.SameClass if np.ndim(labels) == 1 else metrics.SharedLabels
+        return kind(labels[split.query], labels[split.database])
+
+    def evaluate(
+        self, query_codes, database_codes, data, split, *, bit_weights=None, query_scores=None
+    ) -> dict[str, float]:
+        """All scores of codes (n_query, bits) and (n_database, bits); the module says how they are named.
+
+        query_scores (n_query, bits): the queries before the sign, for the real-valued readings.
+        """
+        weights = None if bit_weights is None or np.ptp(bit_weights) == 0 else np.asarray(bit_weights)
+        relevance = self.relevance(data, split)
+        scores = {}
+        for measure in self.measures:
+            for reading, (queries, used, ties) in _readings(query_codes, query_scores, weights).items():
+                if measure.metric == "ndcg" and reading == ".weighted.tie-aware":
+                    continue  # weighted distances hardly tie
+                value = measure.score(queries, database_codes, relevance, bit_weights=used, ties=ties)
+                scores[measure.name + reading] = value
+        return scores
+
+    def curve(self, query_codes, database_codes, data, split, *, bit_weights=None, n_points=30) -> dict[str, list]:
+        """The precision–recall curve at about `n_points` ranks, ready for JSON."""
+        curve = metrics.precision_recall_curve(
+            query_codes,
+            database_codes,
+            relevance=self.relevance(data, split),
+            bit_weights=bit_weights,
+            n_points=n_points,
+        )
+        return {
+            "rank": curve.cutoffs.tolist(),
+            "precision": np.round(curve.precision, 4).tolist(),
+            "recall": np.round(curve.recall, 5).tolist(),
+        }
+
+
+def _readings(query_codes, query_scores, weights) -> dict[str, tuple]:
+    """(queries, bit weights, tie rule) of each reading; weighted ones only where the weights differ."""
+    readings = {"": (query_codes, None, "database"), ".tie-aware": (query_codes, None, "average")}
+    if weights is not None:
+        readings[".weighted"] = (query_codes, weights, "database")
+        readings[".weighted.tie-aware"] = (query_codes, weights, "average")
+    if query_scores is not None:
+        readings[".real-valued"] = (query_scores, None, "database")
+        if weights is not None:
+            readings[".weighted.real-valued"] = (query_scores, weights, "database")
+    return readings
+
+
+def ndcg_measures(cutoff: int | None = None) -> tuple[Measure, ...]:
+    """NDCG in its three readings: published numbers do not say which of them they are."""
+    return tuple(Measure("ndcg", cutoff, gain) for gain in GAINS)
+
+
+def draw_per_class(classes: np.ndarray, counts: tuple[int, ...], seed: int) -> list[np.ndarray]:
+    """Disjoint sorted index arrays, one for each count, with that many items of every class."""
+    rng = np.random.default_rng(seed)
+    drawn: list[list[np.ndarray]] = [[] for _ in counts]
+    for value in np.unique(classes):
+        rows = rng.permutation(np.flatnonzero(classes == value))
+        if len(rows) < sum(counts):
+            raise ValueError(
+                f"The protocol draws {sum(counts)} items of every class, class {value!r} has {len(rows)}. "
+                "Use the whole data set, or set fewer items a class."
+            )
+        for part, piece in zip(drawn, np.split(rows, np.cumsum(counts))[:-1], strict=True):
+            part.append(piece)
+    return [np.sort(np.concatenate(part)) for part in drawn]
+
+
+def all_but(n_rows: int, left_out: np.ndarray) -> np.ndarray:
+    """The indices below n_rows that are not left out, sorted."""
+    kept = np.ones(n_rows, dtype=bool)
+    kept[left_out] = False
+    return np.flatnonzero(kept)
+
+
+def need_classes(data) -> np.ndarray:
+    """One class an item, (n,), or one sentence saying what is wrong."""
+    if data.labels is None or np.ndim(data.labels) != 1:
+        found = "no labels" if data.labels is None else f"label sets of shape {np.shape(data.labels)}"
+        raise ValueError(f"This protocol needs one class an item; {data.name} has {found}. Use another data set.")
+    return np.asarray(data.labels)
+
+
+def need_label_sets(data) -> np.ndarray:
+    """Rows of 0/1 labels, (n, c), or one sentence saying what is wrong."""
+    if data.labels is None or np.ndim(data.labels) != 2:
+        found = "no labels" if data.labels is None else "one class an item"
+        raise ValueError(f"This protocol needs rows of 0/1 labels; {data.name} has {found}. Use another data set.")
+    return np.asarray(data.labels)
+
+
+def given_split(data) -> np.ndarray:
+    """The split that comes with the data, (n,): 0 query, 1 train, 2 further database, -1 unused."""
+    if data.split is None:
+        raise ValueError(f"This protocol uses the split that comes with the data; {data.name} has none. Add `split`.")
+    return np.asarray(data.split)
