@@ -1,0 +1,226 @@
+"""One cell of a table: method × protocol × data × bits × seed → one JSON line with all that is needed to run it again.
+
+A cell that is in the results already is not run again, so a grid that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+import hbmp
+from hbmp import _experiment_machine, _experiment_store, datasets, protocols
+from hbmp._experiment_codes import Codes, learned_codes, make_method, target_codes
+from hbmp.device import pick_device
+
+CODES = ("function", "target", "target-all")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What to run.
+
+    params : settings of the method, as JSON has them: {"scheme": "constant", "function": ["mlp", {"hidden": [512]}]}
+    protocol_params : settings of the protocol, where they are not its own
+    codes : "function" (fit, then encode), or as an oracle "target": target codes from the labels, with a code book
+        of the training items, "target-all": of all items
+    """
+
+    method: str
+    protocol: str
+    data: str
+    bits: int
+    seed: int = 0
+    params: dict = field(default_factory=dict)
+    protocol_params: dict = field(default_factory=dict)
+    codes: str = "function"
+
+    def __post_init__(self):
+        if self.codes not in CODES:
+            raise ValueError(f"codes must be one of {', '.join(map(repr, CODES))}; found {self.codes!r}.")
+
+    @property
+    def key(self) -> str:
+        """Sixteen hex digits that stand for exactly this cell."""
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        """The cell in a few words, for progress and errors."""
+        settings = ", ".join(f"{key}={value}" for key, value in self.params.items())
+        return f"{self.method}({settings}) {self.protocol} on {self.data}, {self.bits} bits, seed {self.seed}"
+
+
+def run(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
+    """Run a cell and append its record to `results/<protocol>.jsonl`; a cell already there is read, not run."""
+    path = Path(results) / f"{cell.protocol}.jsonl"
+    for record in _experiment_store.read(path):
+        if record["key"] == cell.key:
+            return record
+    record = measure(cell, results=results, data_dir=data_dir, device=device)
+    _experiment_store.append(path, record)
+    return record
+
+
+def measure(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
+    """Run a cell and return its record; the split goes to `results/splits/`, the record nowhere."""
+    device = pick_device(device)
+    protocol = protocols.get(cell.protocol, **cell.protocol_params)
+    data = _load(cell.data, str(datasets.data_dir(data_dir)))
+    split = protocol.split(data, cell.seed)
+    _save_split(split, Path(results) / "splits", f"{cell.protocol}-{cell.data}-{cell.seed}")
+    method = make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device=device)
+    labels = protocol.labels(data)
+    if cell.codes == "function":
+        codes = learned_codes(method, data, labels, split)
+    else:
+        items = "train" if cell.codes == "target" else "all"
+        codes = target_codes(method, labels, split, items=items, seed=cell.seed)
+    return _record(cell, protocol, data, split, method, codes, device)
+
+
+def run_all(
+    cells: Sequence[Cell], *, jobs: int = 1, results="results", data_dir=None, device: str = "auto", progress=True
+) -> list[dict]:
+    """Run all cells that are not in the results yet, `jobs` at a time in processes of their own; records in order.
+
+    Each process writes its own finished cells, so nothing finished is lost when any of them is killed. A cell that
+    fails does not stop the others; the error at the end names the first.
+    """
+    options = {"results": results, "data_dir": data_dir, "device": device}
+    finished = {record["key"] for record in _experiment_store.read_all(results)}
+    distinct = {cell.key: cell for cell in cells}
+    waiting = [cell for key, cell in distinct.items() if key not in finished]
+    failures: list[tuple[Cell, Exception]] = []
+    for number, (cell, error) in enumerate(_outcomes(waiting, jobs, options), start=1):
+        if error is not None:
+            failures.append((cell, error))
+        if progress:
+            outcome = "done" if error is None else f"failed: {error}"
+            print(f"[{number}/{len(waiting)}] {cell.label}: {outcome}", file=sys.stderr, flush=True)
+    if failures:
+        cell, error = failures[0]
+        raise RuntimeError(
+            f"{len(failures)} of {len(waiting)} cells failed, all others are in {results}. "
+            f"The first: {cell.label}: {error}"
+        ) from error
+    records = {record["key"]: record for record in _experiment_store.read_all(results)}
+    return [records[cell.key] for cell in cells]
+
+
+def load_results(results="results") -> list[dict]:
+    """All records under a results folder."""
+    return _experiment_store.read_all(results)
+
+
+def _outcomes(cells, jobs: int, options: dict):
+    """(cell, its error or None) of each cell as it ends."""
+    if jobs <= 1:
+        for cell in cells:
+            yield cell, _try(cell, options)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    context = multiprocessing.get_context("spawn")  # CUDA and thread pools do not survive a fork
+    numbers = context.Value("i", 0)
+    setup = (numbers, jobs, os.getpid())
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=setup) as pool:
+        futures = {pool.submit(_try, cell, options): cell for cell in cells}
+        for future in as_completed(futures):
+            yield futures[future], future.exception() or future.result()  # the first where its process died
+
+
+def _try(cell: Cell, options: dict) -> Exception | None:
+    try:
+        run(cell, **options)
+    except Exception as error:
+        return error
+    return None
+
+
+def _start_worker(numbers, jobs: int, parent: int) -> None:
+    """Give each process its own share of the cores, and end it when its parent is gone."""
+    with numbers.get_lock():
+        number, numbers.value = numbers.value, numbers.value + 1
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        mine = cores[number % jobs :: jobs] or [cores[number % len(cores)]]
+        os.sched_setaffinity(0, mine)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)  # a killed parent cannot end its pool, and the pool would wait for ever
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@lru_cache(maxsize=2)
+def _load(name: str, folder: str):
+    return datasets.load(name, folder)
+
+
+def _save_split(split, folder: Path, name: str) -> None:
+    path = folder / f"{name}-{split.checksum}.npz"
+    if path.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / f".{name}-{os.getpid()}.npz"
+    split.save(beside)
+    beside.replace(path)
+
+
+def _record(cell: Cell, protocol, data, split, method, codes: Codes, device: str) -> dict:
+    start = time.perf_counter()
+    scores = protocol.evaluate(
+        codes.query, codes.database, data, split, bit_weights=codes.bit_weights, query_scores=codes.query_scores
+    )
+    curve = protocol.curve(codes.query, codes.database, data, split, bit_weights=codes.bit_weights)
+    seconds = {**codes.seconds, "evaluate": time.perf_counter() - start}
+    return {
+        "key": cell.key,
+        "cell": asdict(cell),
+        "settings": _as_json(method.get_params(deep=True)),
+        "scores": _as_json({name: round(float(value), 6) for name, value in scores.items()}),
+        "curve": curve,
+        **_as_json(codes.facts),
+        "split": {
+            "checksum": split.checksum,
+            "train": len(split.train),
+            "query": len(split.query),
+            "database": len(split.database),
+        },
+        "data": {"checksum": data.checksum(), "rows": len(data), "stand_in_for": data.stand_in_for},
+        "caption": protocol.caption,
+        "seconds": {name: round(value, 4) for name, value in seconds.items()},
+        "device": device,
+        "machine": _experiment_machine.describe(device),
+        "versions": {"hbmp": hbmp.__version__, **_experiment_machine.versions()},
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _as_json(value):
+    """Values as JSON has them; an object becomes its class name, its own settings stand beside it."""
+    if isinstance(value, dict):
+        return {key: _as_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_as_json(item) for item in value]
+    if isinstance(value, np.generic):
+        return _as_json(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (str, int, float, bool)) else type(value).__name__
