@@ -25,7 +25,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} cannot be read as arrays ({_first_line(error)}); write it again.") from error
 
 
-def as_features(values, source) -> np.ndarray | None:
+def as_features(values, source) -> np.ndarray:
     """Features as (n, d) float16 or float32; other number types become float32."""
     if values is None:
         raise ValueError(f"{source} holds no array called 'features'.")

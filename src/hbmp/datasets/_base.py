@@ -109,13 +109,15 @@ class DataSet:
         """The public name: the file's, with hyphens."""
         return public_name(cls.__module__.rpartition(".")[2])
 
-    def missing(self, path: Path) -> MissingData:
-        """The error for a file that is not there, saying how to get it."""
+    def missing(self, folder: Path, file: str = "") -> MissingData:
+        """The error for a folder, or a file of it, that is not there, saying how to get it."""
         if self.files:
             remedy = f"Run `hbmp fetch {self.name()}`{_megabytes(self.files)}, or pass --data-dir."
         else:
             remedy = f"{self.how_to_get} Or pass --data-dir.".strip()
-        return MissingData(f"{self.title} is not under {path}. {remedy}")
+        if file and folder.is_dir():
+            return MissingData(f"{self.title} under {folder} lacks {file}. {remedy}")
+        return MissingData(f"{self.title} is not under {folder}. {remedy}")
 
 
 def public_name(name: str) -> str:

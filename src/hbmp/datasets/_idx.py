@@ -43,13 +43,13 @@ class IDXDataSet(DataSet):
             features=np.divide(images.reshape(len(images), -1), 255, dtype=np.float32),
             images=np.broadcast_to(images[..., None], (*images.shape, 3)),  # a view: grey is three equal channels
             label_names=self.label_names,
-            split=np.repeat(np.int8([1, 0]), [len(part[1]) for part in parts]),
+            split=np.repeat(np.array([1, 0], dtype=np.int8), [len(part[1]) for part in parts]),
         )
 
     def _read(self, folder: Path, name: str, dimensions: int) -> np.ndarray:
         path = locate(folder, name, _UNPACKED) or locate(folder, f"{name}.gz", _UNPACKED)
         if path is None:
-            raise self.missing(folder)
+            raise self.missing(folder, name)
         return read_idx(path, dimensions)
 
 
@@ -60,8 +60,10 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     if content[:4] != magic:
         raise ValueError(f"{path} must begin with {magic.hex()} (IDX bytes); found {content[:4].hex() or 'nothing'}.")
     start = 4 + 4 * dimensions
+    if len(content) < start:
+        raise ValueError(f"{path} ends inside its header, after {len(content)} bytes. Fetch it again.")
     sizes = np.frombuffer(content[4:start], dtype=">u4").astype(int)
     expected, found = int(np.prod(sizes)), len(content) - start
-    if len(sizes) < dimensions or expected != found:
-        raise ValueError(f"{path} announces {expected} bytes of content; found {max(found, 0)}. Fetch it again.")
+    if expected != found:
+        raise ValueError(f"{path} announces {expected} bytes of content; found {found}. Fetch it again.")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(sizes)

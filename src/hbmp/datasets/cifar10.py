@@ -40,11 +40,10 @@ class CIFAR10(DataSet):
 
     def load(self, folder: Path) -> Data:
         """Images uint8 (60000, 32, 32, 3), labels (60000,); the official test images are the queries of the split."""
-        paths = [locate(folder, name, _UNPACKED) for name in _BATCHES]
-        records = [_read_batch(self._present(path, folder)) for path in paths]
+        records = [_read_batch(self._batch(folder, name)) for name in _BATCHES]
         labels = np.concatenate([batch[:, 0] for batch in records])
         planes = np.concatenate([batch[:, 1:] for batch in records]).reshape(-1, 3, 32, 32)
-        split = np.repeat(np.int8([1] * 5 + [0]), [len(batch) for batch in records])
+        split = np.repeat(np.array([1] * 5 + [0], dtype=np.int8), [len(batch) for batch in records])
         return Data(
             name=self.name(),
             labels=labels,
@@ -53,9 +52,10 @@ class CIFAR10(DataSet):
             split=split,
         )
 
-    def _present(self, path: Path | None, folder: Path) -> Path:
+    def _batch(self, folder: Path, name: str) -> Path:
+        path = locate(folder, name, _UNPACKED)
         if path is None:
-            raise self.missing(folder)
+            raise self.missing(folder, name)
         return path
 
 

@@ -60,7 +60,7 @@ class FeatureArrays(DataSet):
         for ending in ("npy", "npz", "parquet"):
             if (folder / f"{self.features_file}.{ending}").is_file():
                 return folder / f"{self.features_file}.{ending}"
-        raise self.missing(folder)
+        raise self.missing(folder, f"{self.features_file}.npy")
 
     def _labels(self, folder: Path) -> dict:
         for ending in ("npz", "npy"):

@@ -29,7 +29,7 @@ class LabelMe(DataSet):
         """Features (n, 512) float32, images uint8 (n, 32, 32, 3) where the file holds them, labels None."""
         path = next((found for name in _FILES if (found := locate(folder, name))), None)
         if path is None:
-            raise self.missing(folder)
+            raise self.missing(folder, _FILES[0])
         variables = _read_mat(path)
         gist = variables.get("gist")
         if gist is None or gist.ndim != 2:

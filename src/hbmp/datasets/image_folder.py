@@ -1,0 +1,83 @@
+"""A folder of images: the class is the folder's name, or `labels.csv` gives a class or a set of labels a file.
+
+`labels.csv` holds `file,label` lines, with or without that header; `dog;grass` is a set of two labels. Folders called
+`train`, `test`, `val`, `query` or `database` above the classes become the split.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from hbmp.datasets._base import Data, DataSet
+from hbmp.datasets._label_sets import matrix_of
+
+_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
+_HEADERS = {"file", "filename", "path", "image"}
+_SPLIT_OF = {"train": 1, "test": 0, "val": 0, "query": 0, "database": 2}
+
+
+class ImageFolder(DataSet):
+    """Your own images."""
+
+    title = "A folder of images"
+    licence = "Yours."
+    layout = (
+        "NAME/CLASS/picture.jpg, or NAME/train/CLASS/picture.jpg and NAME/test/CLASS/…, or any files with labels.csv."
+    )
+    how_to_get = "Put images there in one folder a class, or with a labels.csv."
+
+    def load(self, folder: Path) -> Data:
+        """Images as a sorted list of paths; labels (n,) class names, or (n, c) 0/1."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise self.missing(folder)
+        table = folder / "labels.csv"
+        return _from_csv(table) if table.is_file() else self._from_folders(folder)
+
+    def _from_folders(self, folder: Path) -> Data:
+        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _ENDINGS and path.is_file())
+        places = [path.relative_to(folder).parts for path in paths]
+        if not paths:
+            raise self.missing(folder, f"images ({', '.join(sorted(_ENDINGS))})")
+        divided = all(place[0] in _SPLIT_OF and len(place) > 2 for place in places)
+        classes = [place[1] if divided else place[0] for place in places]
+        loose = next((path for path, place in zip(paths, places, strict=True) if len(place) == 1), None)
+        if loose is not None:
+            raise ValueError(
+                f"{loose} lies outside every class; put each image into its class's folder, or add labels.csv."
+            )
+        return Data(
+            name=folder.name,
+            labels=np.array(classes),
+            images=[str(path) for path in paths],
+            label_names=tuple(sorted(set(classes))),
+            split=np.array([_SPLIT_OF[place[0]] for place in places], dtype=np.int8) if divided else None,
+        )
+
+
+def _from_csv(table: Path) -> Data:
+    files, texts = _read_table(table)
+    images = [table.parent / file for file in files]
+    absent = [image for image in images if not image.is_file()]
+    if absent:
+        raise ValueError(f"{table} names {absent[0]}, which is not there ({len(absent)} such files).")
+    if any(";" in text or not text for text in texts):
+        labels, label_names = matrix_of([[part.strip() for part in text.split(";") if part.strip()] for text in texts])
+    else:
+        labels, label_names = np.array(texts), tuple(sorted(set(texts)))
+    return Data(name=table.parent.name, labels=labels, images=[str(image) for image in images], label_names=label_names)
+
+
+def _read_table(table: Path) -> tuple[list[str], list[str]]:
+    """The files and their label texts."""
+    with table.open(newline="", encoding="utf-8-sig") as lines:
+        rows = [row for row in csv.reader(lines) if row]
+    if rows and rows[0][0].strip().lower() in _HEADERS:
+        rows = rows[1:]
+    wrong = next((row for row in rows if len(row) != 2), None)
+    if wrong is not None or not rows:
+        raise ValueError(f"{table} must hold lines of file,label (several labels as a;b); found {wrong or 'no lines'}.")
+    return [row[0].strip() for row in rows], [row[1].strip() for row in rows]
