@@ -1,0 +1,83 @@
+"""`python -m hbmp.recipes`: run the grids behind the committed results, or reproduce one table or figure.
+
+python -m hbmp.recipes run-grid cifar-1 --data-dir data --results results --device cuda --jobs 4
+python -m hbmp.recipes reproduce table1 --data-dir data
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from hbmp import recipes
+from hbmp.experiment import run_all
+from hbmp.recipes import _grids
+
+
+def main(arguments=None) -> int:
+    """Run the command; 2 where something was asked for that is not there."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except (ValueError, LookupError, OSError, RuntimeError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run_grid(options) -> None:
+    names = list(_grids.GRIDS) if options.name == "all" else [options.name]
+    cells = [
+        cell
+        for name in names
+        for cell in _grids.cells_of(
+            name, bits=options.bits, seeds=options.seeds, data=options.data, protocol_params=options.protocol_params
+        )
+    ]
+    if options.list:
+        for cell in cells:
+            print(cell.label + ("" if cell.codes == "function" else f", {cell.codes} codes"))
+        return
+    records = run_all(
+        cells, jobs=options.jobs, results=options.results, data_dir=options.data_dir, device=options.device
+    )
+    print(f"{len(records)} cells of {', '.join(names)} are in {options.results}.")
+
+
+def _reproduce(options) -> None:
+    recipes.reproduce(
+        options.name,
+        data_dir=options.data_dir,
+        bits=options.bits,
+        seeds=options.seeds,
+        jobs=options.jobs,
+        results=options.results,
+        device=options.device,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m hbmp.recipes", description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    grid = verbs.add_parser("run-grid", help="run the cells behind the committed results")
+    grid.add_argument("name", choices=[*_grids.GRIDS, "all"])
+    grid.add_argument("--data", help="another data set than the grid's own")
+    grid.add_argument("--protocol-params", type=json.loads, default={}, help='JSON, such as {"train_per_class": 50}')
+    grid.add_argument("--list", action="store_true", help="print the cells and run nothing")
+    grid.set_defaults(command=_run_grid)
+    table = verbs.add_parser("reproduce", help="run one table or figure of the paper and print ours beside it")
+    table.add_argument("name", choices=recipes.names())
+    table.set_defaults(command=_reproduce)
+    for verb in (grid, table):
+        verb.add_argument("--data-dir", help="where the data sets lie (default: $HBMP_DATA, or data)")
+        verb.add_argument("--results", default="results", help="where results are kept (default: results)")
+        verb.add_argument("--device", default="auto", help="auto, cpu or cuda")
+        verb.add_argument("--jobs", type=int, default=1, help="cells at a time, each in a process of its own")
+        verb.add_argument("--bits", type=int, nargs="+", help="only these code lengths")
+        verb.add_argument("--seeds", type=int, nargs="+", help="only these seeds")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""The grids behind the committed results: every cell, by the name of its protocol.
+
+cifar-1, cifar-2   constant, regress and the best setting, linear and mlp functions, on CIFAR-10 features
+nus                oracle retrieval with target codes on the real labels of NUS-WIDE
+coco, voc2007      constant against regress, item weights, label sets never seen in training
+labelme            without labels, all three gains, on the stand-in for 22K LabelMe
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hbmp import catalog
+from hbmp.experiment import Cell
+from hbmp.recipes._settings import (
+    BEST_HBMP,
+    BEST_UNLABELLED_HBMP,
+    FUNCTIONS,
+    ITEM_WEIGHTS,
+    PAPER_LEVELS,
+    SCHEMES,
+    SEEDS,
+    hbmp,
+)
+
+CIFAR_FEATURES = "cifar10-efficientnet-lite0"
+_UNLABELLED_RIVALS = ("itq", "pca_rotation", "pca_sign", "lsh", "sh")
+
+
+def cells_of(name: str, *, bits=None, seeds=None, data: str | None = None, protocol_params: dict | None = None):
+    """The cells of a grid, equal ones once; bits, seeds, data and protocol settings narrow or change it."""
+    if name not in GRIDS:
+        raise LookupError(f"No grid called {name!r}. There are {len(GRIDS)}: {', '.join(GRIDS)}.")
+    distinct = {}
+    for cell in GRIDS[name]():
+        if (bits and cell.bits not in bits) or (seeds and cell.seed not in seeds):
+            continue
+        changed = Cell(
+            cell.method,
+            cell.protocol,
+            data or cell.data,
+            cell.bits,
+            cell.seed,
+            cell.params,
+            {**cell.protocol_params, **(protocol_params or {})},
+            cell.codes,
+        )
+        distinct[changed.key] = changed
+    return list(distinct.values())
+
+
+def _cifar_1() -> list[Cell]:
+    settings = [hbmp(function, scheme) for function in FUNCTIONS.values() for scheme in SCHEMES.values()]
+    settings += [hbmp(BEST_HBMP), hbmp(BEST_HBMP, FUNCTIONS["linear"])]
+    return _product("cifar-1", CIFAR_FEATURES, (12, 16, 24, 32, 48, 64), SEEDS, settings)
+
+
+def _cifar_2() -> list[Cell]:
+    settings = [*(hbmp(FUNCTIONS["mlp"], scheme) for scheme in SCHEMES.values()), hbmp(BEST_HBMP)]
+    return _product("cifar-2", CIFAR_FEATURES, (16, 32, 48), SEEDS, settings)
+
+
+def _nus() -> list[Cell]:
+    weighted = _weighted_schemes({})
+    overlap = [hbmp(scheme, {"affinity": "label_overlap"}) for scheme in SCHEMES.values()]
+    regress = [settings for settings in weighted if "scheme" not in settings]
+    return [
+        *_product("nus-1", "nuswide", (12, 24, 32, 48), (0,), weighted, codes="target"),
+        *_product("nus-1", "nuswide", (12, 24, 32, 48), (0,), regress, codes="target-all"),
+        *_product("nus-1", "nuswide", (16, 32, 48, 64), (0,), overlap, codes="target"),
+        *_product("nus-2", "nuswide", (16, 24, 32, 48), (0,), weighted, codes="target"),
+    ]
+
+
+def _coco() -> list[Cell]:
+    return _multi_label("coco", (12, 24, 32, 48), (0,))
+
+
+def _voc2007() -> list[Cell]:
+    return _multi_label("voc2007", (12, 24, 32, 48), SEEDS)
+
+
+def _labelme() -> list[Cell]:
+    levels = {"function": ["linear", {}], "affinity": PAPER_LEVELS}
+    settings = [hbmp(BEST_UNLABELLED_HBMP), *(hbmp(levels, scheme) for scheme in SCHEMES.values())]
+    bits = (16, 24, 32, 48, 64, 96)
+    cells = _product("labelme", "gist22k", bits, SEEDS, settings)
+    for rival in _UNLABELLED_RIVALS:
+        if rival in catalog.names("methods"):
+            cells += _product("labelme", "gist22k", bits, SEEDS, [{}], method=rival)
+    return cells
+
+
+GRIDS: dict[str, Callable[[], list[Cell]]] = {
+    "cifar-1": _cifar_1,
+    "cifar-2": _cifar_2,
+    "nus": _nus,
+    "coco": _coco,
+    "voc2007": _voc2007,
+    "labelme": _labelme,
+}
+
+
+def _multi_label(name: str, bits, seeds) -> list[Cell]:
+    """Learned codes with each scheme and item weight, by number of labels shared, and the oracle without a function."""
+    overlap = [hbmp(BEST_HBMP, scheme, {"affinity": "label_overlap"}) for scheme in SCHEMES.values()]
+    return [
+        *_product(name, name, bits, seeds, _weighted_schemes(BEST_HBMP)),
+        *_product(name, name, bits, seeds, [hbmp(FUNCTIONS["linear"], scheme) for scheme in SCHEMES.values()]),
+        *_product(name, name, (16, 32, 48, 64), seeds, overlap),
+        *_product(name, name, bits, seeds[:1], _weighted_schemes({}), codes="target"),
+    ]
+
+
+def _weighted_schemes(base: dict) -> list[dict]:
+    return [hbmp(base, scheme, {"item_weights": weights}) for scheme in SCHEMES.values() for weights in ITEM_WEIGHTS]
+
+
+def _product(protocol, data, bits, seeds, settings, *, method="hbmp", codes="function") -> list[Cell]:
+    return [
+        Cell(method, protocol, data, n_bits, seed, params, {}, codes)
+        for seed in seeds
+        for n_bits in bits
+        for params in settings
+    ]
