@@ -70,7 +70,7 @@ def _receive(url: str, part: Path, size: int, bound: int, title: str) -> None:
         with _opener().open(_request(url, part, have), timeout=_TIMEOUT) as response:
             start, total = _range_of(response, have)
             _remember_tag(response, part)
-            _copy(response, part, start, total, size or bound, title)
+            _copy(response, part, start, total or size or None, size or bound, title)
     except urllib.error.HTTPError as error:
         with error:
             _on_status(error, url, part)

@@ -73,9 +73,11 @@ def _get(dataset: DataSet, remote: Remote, folder: Path, lock: dict, force: bool
             raise ValueError(f"{target} {problem}. Delete it, or run the same command with --force.")
     files = {remote.filename: found["bytes"]}
     if is_archive(target):
-        files = unpack(target, folder, bound=dataset.unpacked_bytes)
-        if downloaded:  # an archive that the user put there stays
-            target.unlink()
+        try:
+            files = unpack(target, folder, bound=dataset.unpacked_bytes)
+        finally:
+            if downloaded:  # an archive that the user put there stays
+                target.unlink()
     lock[remote.filename] = {"url": remote.url, **found, "files": files}
     return downloaded
 

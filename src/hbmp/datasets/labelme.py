@@ -46,7 +46,9 @@ def _read_mat(path: Path) -> dict:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
-    if path.open("rb").read(128).startswith(b"MATLAB 7.3"):
+    with path.open("rb") as file:
+        header = file.read(128)
+    if header.startswith(b"MATLAB 7.3"):
         raise ValueError(
             f"{path} is a MATLAB 7.3 (HDF5) file, which is not read here; in MATLAB run "
             "save('LabelMe_gist.mat', 'gist', '-v7') and use that file."

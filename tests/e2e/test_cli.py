@@ -1,0 +1,202 @@
+"""The command line as a user meets it: help, lists, mistakes in one sentence, exit statuses."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hbmp
+from hbmp import catalog, cli, datasets
+
+VERBS = catalog.names("commands")
+
+
+def run(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "hbmp", *words], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], *([verb, "--help"] for verb in VERBS)])
+def test_help_imports_nothing_heavy(words):
+    program = (
+        "import sys; from hbmp import cli; status = cli.main(sys.argv[1:]);"
+        "heavy = {'torch', 'faiss', 'sklearn', 'scipy', 'numpy', 'matplotlib', 'tqdm'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: hbmp")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_ends_in_an_example_that_parses(verb, capsys):
+    assert cli.main([verb, "--help"]) == 0
+    example = capsys.readouterr().out.rstrip().splitlines()[-1].strip()
+    assert example == importlib.import_module(f"hbmp.commands.{verb}").EXAMPLE
+    program, *words = shlex.split(example)
+    assert program == "hbmp"
+    options = cli._parser(words).parse_args(words)
+    assert callable(options.run)
+
+
+def test_the_overview_names_every_verb_and_ends_in_an_example(capsys):
+    assert cli.main(["--help"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"\n    {verb}" in told for verb in VERBS)
+    assert told.rstrip().splitlines()[-1] == "Example: hbmp list methods"
+
+
+def test_list_methods_runs_as_a_program():
+    done = run("list", "methods")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(catalog.names("methods"))
+
+
+def test_lists_as_json_are_what_the_folders_hold(capsys):
+    assert cli.main(["list", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {entry["name"] for entry in found if entry["kind"] == "datasets"} == set(datasets.names())
+    assert {entry["name"] for entry in found if entry["kind"] == "methods"} == set(catalog.names("methods"))
+    assert all(entry["about"] for entry in found)
+    assert cli.main(["list", "datasets"]) == 0
+    assert "fashion-mnist  " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["fech"], "No verb called 'fech'. Did you mean 'fetch'?"),
+        ([], "required: VERB. `hbmp --help` shows how to ask."),
+        (["fetch"], "required: NAME. `hbmp fetch --help` shows how to ask."),
+        (["fetch", "cifra10"], "No data set called 'cifra10'. Did you mean 'cifar10'?"),
+        (["fetch", "digits"], "Digits (scikit-learn) is not a download. It comes with scikit-learn"),
+        (["list", "nothing"], "invalid choice: 'nothing'"),
+        (["fetch", "mnist", "--wrong"], "Unrecognized arguments: --wrong. `hbmp --help` shows how to ask."),
+        (["reproduce", "table99"], "called 'table99'."),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_two(words, sentence, capsys):
+    assert cli.main(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert sentence in told.err
+    assert told.err.count("\n") == 1
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize("words", [["--debug", "fetch", "nothing-such"], ["fetch", "nothing-such", "--debug"]])
+def test_debug_shows_where_it_came_from(words):
+    done = run(*words)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "LookupError: No data set called 'nothing-such'" in done.stderr
+
+
+def test_defects_of_ours_are_told_apart_from_mistakes(monkeypatch, capsys):
+    from hbmp.commands import list as listing
+
+    def broken(options):
+        return {}["nothing"]
+
+    monkeypatch.setattr(listing, "run", broken)
+    assert cli.main(["list"]) == 1
+    assert "Unexpected KeyError: 'nothing'. Run it again with --debug" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
+    from hbmp.commands import list as listing
+
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(listing, "run", interrupted)
+    assert cli.main(["list"]) == 130
+    assert capsys.readouterr().err == "Interrupted. Run the same command to go on.\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    """As in `hbmp list | head -1`."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", "import sys, time; from hbmp import cli; time.sleep(0.5); sys.exit(cli.main(['list']))"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with program:
+        program.stdout.close()
+        assert program.stderr.read() == ""
+    assert program.returncode == 0
+
+
+def test_the_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hbmp {hbmp.__version__}\n"
+
+
+def test_reproduce_hands_its_options_to_the_recipe(monkeypatch):
+    recipes = pytest.importorskip("hbmp.recipes")
+    asked = {}
+    monkeypatch.setattr(recipes, "reproduce", lambda name, **options: asked.update(name=name, **options))
+    name = recipes.names()[0]
+    words = [
+        "reproduce",
+        name,
+        "--bits",
+        "12",
+        "32",
+        "--seeds",
+        "0",
+        "--methods",
+        "hbmp",
+        "--data-dir",
+        "d",
+        "--jobs",
+        "2",
+    ]
+    assert cli.main(words) == 0
+    assert asked == {
+        "name": name,
+        "bits": [12, 32],
+        "seeds": [0],
+        "methods": ["hbmp"],
+        "data_dir": "d",
+        "jobs": 2,
+        "results": "results",
+        "device": "auto",
+    }
+
+
+def test_a_verb_is_a_file_and_nothing_else(tmp_path, monkeypatch, capsys):
+    """The promise of commands/: a new file there is a new verb."""
+    (tmp_path / "greet.py").write_text(
+        '"""Greet somebody."""\n'
+        'EXAMPLE = "hbmp greet Ada"\n'
+        "def add_arguments(parser):\n    parser.add_argument('who')\n"
+        "def run(options):\n    print(f'Hello {options.who}')\n"
+    )
+    import hbmp.commands
+
+    monkeypatch.setattr(hbmp.commands, "__path__", [*hbmp.commands.__path__, str(tmp_path)])
+    real = catalog.names
+    monkeypatch.setattr(
+        catalog, "names", lambda folder: (*real(folder), "greet") if folder == "commands" else real(folder)
+    )
+    assert cli.main(["greet", "Ada"]) == 0
+    assert capsys.readouterr().out == "Hello Ada\n"
+    monkeypatch.delitem(sys.modules, "hbmp.commands.greet")
+
+
+def test_the_guide_fetches_with_commands_that_parse():
+    guide = (Path(hbmp.__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+    lines = [line.strip() for line in guide.splitlines() if line.startswith("    hbmp ")]
+    assert lines
+    for line in lines:
+        words = shlex.split(line)[1:]
+        assert cli._parser(words).parse_args(words).run
