@@ -145,27 +145,12 @@ def test_reproduce_hands_its_options_to_the_recipe(monkeypatch):
     asked = {}
     monkeypatch.setattr(recipes, "reproduce", lambda name, **options: asked.update(name=name, **options))
     name = recipes.names()[0]
-    words = [
-        "reproduce",
-        name,
-        "--bits",
-        "12",
-        "32",
-        "--seeds",
-        "0",
-        "--methods",
-        "hbmp",
-        "--data-dir",
-        "d",
-        "--jobs",
-        "2",
-    ]
+    words = ["reproduce", name, "--bits", "12", "32", "--seeds", "0", "--data-dir", "d", "--jobs", "2"]
     assert cli.main(words) == 0
     assert asked == {
         "name": name,
         "bits": [12, 32],
         "seeds": [0],
-        "methods": ["hbmp"],
         "data_dir": "d",
         "jobs": 2,
         "results": "results",

@@ -17,7 +17,6 @@ def add_arguments(parser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--bits", type=int, nargs="+", metavar="N", help="only these code lengths")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="only these seeds")
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cells at a time (default: 1)")
     parser.add_argument("--results", default="results", metavar="DIR", help="where results are kept (default: results)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
@@ -29,5 +28,5 @@ def run(options) -> None:
         raise LookupError(catalog.unknown("recipes", options.name))
     from hbmp import recipes
 
-    chosen = ("data_dir", "bits", "seeds", "methods", "jobs", "results", "device")
+    chosen = ("data_dir", "bits", "seeds", "jobs", "results", "device")
     recipes.reproduce(options.name, **{option: getattr(options, option) for option in chosen})
