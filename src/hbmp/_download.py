@@ -49,7 +49,7 @@ def download(
                 raise DownloadError(
                     f"{url} broke off {attempts} times at {_size(part)} bytes ({error}). Run the same command to go on."
                 ) from error
-            time.sleep(pause * 2**failures if failures else pause)
+            time.sleep(pause * 2 ** max(failures - 1, 0))
 
 
 def discard(part: Path) -> None:
