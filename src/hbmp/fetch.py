@@ -26,12 +26,16 @@ _LOCK = "fetch.json"
 
 @dataclass(frozen=True)
 class Fetched:
-    """What `fetch` did: the folder, the files now in it, and how many bytes were downloaded."""
+    """What `fetch` did: the folder, the files now in it, and how many bytes were downloaded.
+
+    `pinned` names the downloads for which no digest is published, so that the first one was trusted.
+    """
 
     name: str
     folder: Path
     files: tuple[str, ...]
     downloaded_bytes: int
+    pinned: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -52,7 +56,8 @@ def fetch(name: str, data_dir=None, *, force: bool = False, attempts: int = 5, p
             downloaded += _get(dataset, remote, folder, lock, force, attempts, pause)
             _write_lock(folder, lock)
     files = tuple(file for remote in dataset.files for file in lock[remote.filename]["files"])
-    return Fetched(dataset.name(), folder, files, downloaded, dataset.how_to_get)
+    pinned = tuple(remote.filename for remote in dataset.files if not (remote.sha256 or remote.md5))
+    return Fetched(dataset.name(), folder, files, downloaded, pinned, dataset.how_to_get)
 
 
 def _get(dataset: DataSet, remote: Remote, folder: Path, lock: dict, force: bool, attempts: int, pause: float) -> int:

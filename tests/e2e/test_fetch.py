@@ -319,6 +319,25 @@ def test_a_file_lost_later_is_fetched_again(server, serve, tmp_path):
     assert len(server.requests) == 2
 
 
+def test_a_file_cut_later_is_noticed(server, serve, tmp_path):
+    serve()
+    fetch(tmp_path)
+    (tmp_path / "labelme" / "LabelMe_gist.mat").write_bytes(CONTENT[:10])
+    with pytest.raises(ValueError, match="has 10 bytes where 300000 are published"):
+        fetch(tmp_path)
+    fetch(tmp_path, force=True)
+    assert fetched(tmp_path) == CONTENT
+
+
+def test_the_command_says_verified_only_where_a_digest_is_published(serve, tmp_path, capsys):
+    serve()
+    assert cli.main(["fetch", "labelme", "--data-dir", str(tmp_path / "one")]) == 0
+    assert capsys.readouterr().out.endswith("0.3 MB downloaded, verified.\n")
+    serve(digests=False)
+    assert cli.main(["fetch", "labelme", "--data-dir", str(tmp_path / "two")]) == 0
+    assert capsys.readouterr().out.endswith("SHA-256 pinned in fetch.json (none is published).\n")
+
+
 # --- archives -------------------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ def run(options) -> None:
         print(json.dumps({**vars(done), "folder": str(done.folder)}))
         return
     what = f"{done.downloaded_bytes / 2**20:.1f} MB downloaded" if done.downloaded_bytes else "already there"
-    print(f"{done.name}: {len(done.files)} files under {done.folder}, {what}, verified.")
+    how = "SHA-256 pinned in fetch.json (none is published)" if done.pinned else "verified"
+    print(f"{done.name}: {len(done.files)} files under {done.folder}, {what}, {how}.")
     if done.note:
         print(done.note, file=sys.stderr)
