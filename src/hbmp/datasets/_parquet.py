@@ -33,16 +33,15 @@ def read_parquet(path: Path) -> dict:
 
 def _features(table, path: Path) -> np.ndarray:
     if "features" in table.column_names:
+        from pyarrow import compute
+
         column = table.column("features").combine_chunks()
-        flat = column.flatten().to_numpy(zero_copy_only=False)
-        if len(column) == 0 or len(flat) % len(column) or column.null_count:
-            raise ValueError(f"The lists in column 'features' of {path} must all be of one length.")
-        lengths = column.value_lengths().unique().to_pylist() if hasattr(column, "value_lengths") else [None]
-        if len(lengths) != 1:
+        lengths = compute.list_value_length(column).unique().to_pylist()
+        if len(lengths) != 1 or None in lengths:
             raise ValueError(
                 f"The lists in column 'features' of {path} must all be of one length; found {lengths[:4]}."
             )
-        return flat.reshape(len(column), -1)
+        return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
     columns = [name for name in table.column_names if name not in _RESERVED]
     if not columns:
         raise ValueError(f"{path} has no column 'features' and no number columns; found {table.column_names}.")
