@@ -1,0 +1,95 @@
+"""Figure 4 (supplement): the ten nearest images of three queries, neighbours framed green, others red.
+
+The paper shows ImageNet100 and MIHash; here CIFAR-10 images with their features, or the digits where those are missing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hbmp import catalog, datasets, protocols
+from hbmp.recipes import _figures
+from hbmp.recipes._settings import BEST_HBMP
+from hbmp.recipes.fig3 import DIGITS, FEATURES, RIVALS
+
+N_SHOWN = 10
+
+
+def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
+    """Retrieve what is not in the results yet, draw, and say what was found."""
+    data, images, protocol, note = at_hand(data_dir)
+    n_bits, seed = (bits or [32])[0], (seeds or [0])[0]
+    rival = next(name for name in RIVALS if name in catalog.names("methods"))
+    records = []
+    for method, params in (("hbmp", BEST_HBMP), (rival, {})):
+        what = {"method": method, "params": params, "data": data.name}
+        settings = {"panel": "retrieval", **what, "bits": n_bits, "seed": seed}
+        compute = partial(retrieve, data, protocol, settings, device)
+        records.append(_figures.measured(results, "fig4", settings, compute, device=device))
+    found = [f"{_title(record)}: {_n_hits(record)} of {3 * N_SHOWN} are neighbours." for record in records]
+    return "\n\n".join([note, *found, _figures.drawn(lambda: draw(records, images, results))])
+
+
+def at_hand(data_dir):
+    """(features with labels, images in the same order, protocol, one sentence)."""
+    try:
+        data, images = datasets.load(FEATURES, data_dir), datasets.load("cifar10", data_dir).images
+        return data, images, protocols.get("cifar-1"), f"Drawn from the images of CIFAR-10 and {FEATURES}."
+    except FileNotFoundError as error:
+        digits = datasets.load("digits", data_dir)
+        note = f"Drawn from the digits, which come along. {error}"
+        return digits, digits.images, protocols.get("cifar-1", **DIGITS), note
+
+
+def retrieve(data, protocol, settings: dict, device: str) -> dict:
+    """The nearest database rows of one query of each of three classes, by the method's own distance."""
+    from hbmp import hamming
+    from hbmp._experiment_codes import make_method
+
+    split = protocol.split(data, settings["seed"])
+    method = make_method(settings["method"], settings["bits"], settings["params"], seed=settings["seed"], device=device)
+    method.fit(np.asarray(data.features[split.train], dtype=np.float32), data.labels[split.train])
+    classes = np.random.default_rng(settings["seed"]).choice(np.unique(data.labels), 3, replace=False)
+    queries = np.array([split.query[data.labels[split.query] == value][0] for value in classes])
+    signs = method.transform(np.asarray(data.features[queries], dtype=np.float32))
+    database = method.transform(np.asarray(data.features[split.database], dtype=np.float32))
+    distances = hamming.distances(signs, database, method.bit_weights_)
+    nearest = split.database[np.argsort(distances, axis=1, kind="stable")[:, :N_SHOWN]]
+    hits = data.labels[nearest] == data.labels[queries][:, None]
+    return {"queries": queries.tolist(), "nearest": nearest.tolist(), "hits": hits.tolist()}
+
+
+def draw(records: list[dict], images, results) -> Path:
+    """A row for each query and method: the query, then its nearest images in coloured frames."""
+    plt = _figures.pyplot()
+    rows = [(record, place) for place in range(3) for record in records]
+    figure, axes = plt.subplots(len(rows), N_SHOWN + 1, figsize=(0.85 * (N_SHOWN + 2), 0.92 * len(rows)))
+    for row, (record, place) in zip(axes, rows, strict=True):
+        row[0].set_ylabel(record["settings"]["method"], rotation=0, ha="right", va="center", labelpad=8)
+        _show(row[0], images[record["queries"][place]], "#1c1f23")
+        for axis, item, hit in zip(row[1:], record["nearest"][place], record["hits"][place], strict=True):
+            _show(axis, images[item], _figures.GREEN if hit else _figures.RED)
+    axes[0, 0].set_title("query", fontsize=9)
+    axes[0, 1].set_title("nearest first →", fontsize=9, loc="left")
+    figure.subplots_adjust(wspace=0.08, hspace=0.12)
+    return _figures.save(figure, results, "fig4")
+
+
+def _show(axis, image, colour: str) -> None:
+    pixels = np.asarray(image)
+    axis.imshow(pixels, interpolation="nearest" if pixels.shape[0] < 16 else "bilinear")
+    axis.set(xticks=[], yticks=[])
+    axis.grid(visible=False)
+    for side in axis.spines.values():
+        side.set(visible=True, color=colour, linewidth=2.6)
+
+
+def _title(record: dict) -> str:
+    return f"{record['settings']['method']}, {record['settings']['bits']} bits"
+
+
+def _n_hits(record: dict) -> int:
+    return int(np.sum(record["hits"]))
