@@ -39,15 +39,6 @@ def measured(results, figure: str, settings: dict, compute: Callable[[], dict], 
     return record
 
 
-def records_of(results, figure: str, panel: str) -> list[dict]:
-    """The records of one panel."""
-    return [
-        record
-        for record in _experiment_store.read(Path(results) / f"{figure}.jsonl")
-        if record["settings"].get("panel") == panel
-    ]
-
-
 def pyplot():
     """matplotlib without a display, in our look; one sentence where it is not installed."""
     try:

@@ -40,8 +40,7 @@ def _part(part: Part, *, data_dir, bits, seeds, jobs, results, device) -> str:
         run_all(cells, jobs=jobs, results=results, data_dir=data_dir, device=device)
     by_key = {record["key"]: record for record in load_results(results) if "cell" in record}
     table = _tables.part_table(part, source, by_key, bits=bits, seeds=seeds)
-    caption = _tables.part_caption(part, source)
-    return "\n\n".join(text for text in (part.title, table, caption, missing) if text)
+    return "\n\n".join(text for text in (table.markdown(), missing) if text)
 
 
 def _at_hand(part: Part, data_dir) -> tuple[Source | None, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp._table import Table
 from hbmp.recipes._base import Part, Row, Source
 from hbmp.recipes._settings import SEEDS
 
@@ -38,27 +39,27 @@ def source_with_results(part: Part, by_key: dict, seeds=None) -> Source | None:
     return None
 
 
-def part_table(part: Part, source: Source | None, by_key: dict, *, bits=None, seeds=None) -> str:
-    """Markdown: a row a method, a column a code length, each number as `ours (the paper's, difference)`."""
+def part_table(part: Part, source: Source | None, by_key: dict, *, bits=None, seeds=None) -> Table:
+    """A row a method, a column a code length, each number as `ours (the paper's, difference)`."""
     columns = [(place, n_bits) for place, n_bits in enumerate(part.bits) if not bits or n_bits in bits]
-    lines = [markdown_row(["method", *(f"{n_bits} bits" for _, n_bits in columns)])]
-    lines.append(markdown_row(["---"] * (len(columns) + 1)))
+    comparable = source is not None and not source.other_items
+    rows = []
     for row in part.rows:
         texts = []
         for place, n_bits in columns:
             found = ours(part, row, source, n_bits, by_key, seeds) if source else None
-            comparable = source is not None and not source.other_items
             texts.append(compared(found, row.paper[place], comparable=comparable))
-        lines.append(markdown_row([row.name, *texts]))
-    return "\n".join(lines)
+        rows.append((row.name, *texts))
+    header = ("method", *(f"{n_bits} bits" for _, n_bits in columns))
+    return Table(header, tuple(rows), part.title, part_caption(part, source))
 
 
 def part_caption(part: Part, source: Source | None) -> str:
     """The lines below a part's table: what was run on what, and how it was scored."""
     sentences = [f"Ours (the paper's, difference). The paper: {part.features}." if part.features else ""]
     if source is None:
-        wanted = " ".join(f"`{each.data}`: {each.how_to_get}" for each in part.sources)
-        sentences.append(f"Ours is missing; it needs one of these. {wanted}")
+        names = " or ".join(f"`{each.data}`" for each in part.sources)
+        sentences.append(f"Ours is missing: it needs {names}.")
     else:
         what = source.stand_in or "the paper's data"
         used = "Ours: " + what + (", so differences are left out." if source.other_items else ".")
@@ -74,11 +75,6 @@ def compared(found: tuple[float, float] | None, paper: float, *, comparable: boo
         return f"{MISSING} ({paper:.3f})"
     difference = f", {found[0] - paper:+.3f}" if comparable else ""
     return f"{found[0]:.3f} ({paper:.3f}{difference})"
-
-
-def markdown_row(texts) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(texts) + " |"
 
 
 def _protocol_caption(part: Part, source: Source) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -31,13 +32,14 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     """Measure what is missing, draw, and say what was found."""
     repeats = tuple(seeds) if seeds else tuple(range(REPEATS))
     lengths = tuple(bits) if bits else BITS
+    of_codes = []
     for items in ("classes", "instances"):
         for seed in repeats:
             settings = {"panel": "codes", "items": items, "seed": seed, "bits": list(lengths)}
-            _figures.measured(results, "fig1", settings, partial(codes, items, lengths, seed))
-    missing = _measure_functions(data_dir, results, device)
-    text = summary(_figures.records_of(results, "fig1", "codes"))
-    return "\n\n".join(part for part in (text, missing, _figures.drawn(lambda: draw(results))) if part)
+            of_codes.append(_figures.measured(results, "fig1", settings, partial(codes, items, lengths, seed)))
+    of_functions, missing = _measure_functions(data_dir, results, device)
+    picture = _figures.drawn(lambda: draw(of_codes, of_functions, results))
+    return "\n\n".join(part for part in (summary(of_codes), missing, picture) if part)
 
 
 def codes(items: str, lengths: tuple[int, ...], seed: int) -> dict:
@@ -76,21 +78,17 @@ def unmatched(data, n_features: int | None, function: list, device: str) -> dict
     return {"unmatched": float(method.unmatched_)}
 
 
-def _measure_functions(data_dir, results, device) -> str:
+def _measure_functions(data_dir, results, device) -> tuple[list[dict], str]:
     try:
         data = datasets.load(FEATURES, data_dir)
     except FileNotFoundError as error:
-        return f"Part (f) needs CIFAR-10 features. {error}"
+        return [], f"Part (f) needs CIFAR-10 features. {error}"
+    records = []
     for name, (n_features, function) in FUNCTIONS.items():
         settings = {"panel": "functions", "name": name, "features": FEATURES, "function": function, "first": n_features}
-        _figures.measured(
-            results,
-            "fig1",
-            settings,
-            partial(unmatched, data, n_features, function, device),
-            device=device,
-        )
-    return ""
+        compute = partial(unmatched, data, n_features, function, device)
+        records.append(_figures.measured(results, "fig1", settings, compute, device=device))
+    return records, ""
 
 
 def summary(records: list[dict]) -> str:
@@ -111,10 +109,9 @@ def curve(records: list[dict], items: str, quantity: str) -> tuple[list[int], np
     return mine[0]["settings"]["bits"], values.mean(axis=0), values.std(axis=0)
 
 
-def draw(results):
+def draw(records: list[dict], of_functions: list[dict], results) -> Path:
     """Six panels, as in the paper."""
     plt = _figures.pyplot()
-    records = _figures.records_of(results, "fig1", "codes")
     figure, axes = plt.subplots(2, 3, figsize=(10, 6.2))
     _draw_matrices(axes[0, 0], axes[0, 1])
     panels = (
@@ -131,7 +128,7 @@ def draw(results):
         axis.set(title=title, xlabel="bits")
     axes[1, 1].set_yscale("log")
     axes[0, 2].legend(title="codes inferred for")
-    _draw_functions(axes[1, 2], _figures.records_of(results, "fig1", "functions"))
+    _draw_functions(axes[1, 2], of_functions)
     figure.tight_layout(h_pad=2.0, w_pad=2.0)
     return _figures.save(figure, results, "fig1")
 

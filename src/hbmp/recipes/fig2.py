@@ -6,6 +6,7 @@ Above: ten items sampled from each neighbourhood, as in the paper. Below: all of
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +25,7 @@ NEIGHBOURHOODS = {
 def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
     """Measure what is missing, draw, and say what was found."""
     seed = seeds[0] if seeds else 0
-    missing = []
+    records, missing = [], []
     for name, (_, source) in NEIGHBOURHOODS.items():
         try:
             data = datasets.load(source, data_dir) if source else None
@@ -35,15 +36,9 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
             steps = max(bits) if bits else STEPS_FEW if few else STEPS_ALL
             for scheme in ("constant", "regress"):
                 settings = {"panel": name, "few": few, "scheme": scheme, "steps": steps, "seed": seed}
-                _figures.measured(
-                    results,
-                    "fig2",
-                    settings,
-                    partial(residuals, name, data, settings, device),
-                    device=device,
-                )
-    lines = [line for name in NEIGHBOURHOODS for line in _summary(results, name)]
-    return "\n".join([*lines, *missing, _figures.drawn(lambda: draw(results))])
+                compute = partial(residuals, name, data, settings, device)
+                records.append(_figures.measured(results, "fig2", settings, compute, device=device))
+    return "\n".join([*map(_summary, records), *missing, _figures.drawn(lambda: draw(records, results))])
 
 
 def neighbourhood(name: str, data, *, few: bool, seed: int):
@@ -78,24 +73,22 @@ def residuals(name: str, data, settings: dict, device: str) -> dict:
     return {"items": len(book.codes), "residuals": np.round(book.relative_residuals, 5).tolist()}
 
 
-def _summary(results, name: str) -> list[str]:
-    title = NEIGHBOURHOODS[name][0]
-    return [
-        f"{title}, {record['items']:,} items, {record['settings']['scheme']}: relative residual "
-        f"{record['residuals'][-1]:.3f} after {len(record['residuals']) - 1} bits"
-        for record in _figures.records_of(results, "fig2", name)
-    ]
+def _summary(record: dict) -> str:
+    settings, steps = record["settings"], len(record["residuals"]) - 1
+    return (
+        f"{NEIGHBOURHOODS[settings['panel']][0]}, {record['items']:,} items, {settings['scheme']}: relative residual "
+        f"{record['residuals'][-1]:.3f} after {steps} bits"
+    )
 
 
-def draw(results):
+def draw(records: list[dict], results) -> Path:
     """Two rows of four panels."""
     plt = _figures.pyplot()
     figure, axes = plt.subplots(2, 4, figsize=(11, 5.2), sharey=True)
     for column, (name, (title, _)) in enumerate(NEIGHBOURHOODS.items()):
-        records = _figures.records_of(results, "fig2", name)
         for row, few in enumerate((True, False)):
             axis = axes[row, column]
-            mine = [record for record in records if record["settings"]["few"] == few]
+            mine = [each for each in records if (each["settings"]["panel"], each["settings"]["few"]) == (name, few)]
             for record in mine:
                 scheme = record["settings"]["scheme"]
                 colour = _figures.BLUE if scheme == "constant" else _figures.RED

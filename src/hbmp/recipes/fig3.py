@@ -6,6 +6,7 @@ The paper shows ten classes of ImageNet100 and MIHash; here CIFAR-10 features, o
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -23,23 +24,13 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     data, protocol, note = at_hand(data_dir)
     n_bits, seed = (bits or [48])[0], (seeds or [0])[0]
     rival = next(name for name in RIVALS if name in catalog.names("methods"))
+    records = []
     for method, params in (("hbmp", BEST_HBMP), (rival, {})):
-        settings = {
-            "panel": "tsne",
-            "method": method,
-            "params": params,
-            "data": data.name,
-            "bits": n_bits,
-            "seed": seed,
-        }
-        _figures.measured(
-            results,
-            "fig3",
-            settings,
-            partial(points, data, protocol, settings, device),
-            device=device,
-        )
-    return "\n\n".join([note, _figures.drawn(lambda: draw(results))])
+        what = {"method": method, "params": params, "data": data.name}
+        settings = {"panel": "tsne", **what, "bits": n_bits, "seed": seed}
+        compute = partial(points, data, protocol, settings, device)
+        records.append(_figures.measured(results, "fig3", settings, compute, device=device))
+    return "\n\n".join([note, _figures.drawn(lambda: draw(records, results))])
 
 
 def at_hand(data_dir):
@@ -68,10 +59,9 @@ def points(data, protocol, settings: dict, device: str) -> dict:
     return {"x": places[:, 0].tolist(), "y": places[:, 1].tolist(), "classes": data.labels[split.query].tolist()}
 
 
-def draw(results):
+def draw(records: list[dict], results) -> Path:
     """One panel a method."""
     plt = _figures.pyplot()
-    records = _figures.records_of(results, "fig3", "tsne")
     figure, axes = plt.subplots(1, len(records), figsize=(4.6 * len(records), 4.6), squeeze=False)
     for axis, record in zip(axes[0], records, strict=True):
         classes = np.array(record["classes"])

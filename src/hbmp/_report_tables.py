@@ -1,0 +1,196 @@
+"""Records as tables: the paper's tables with ours, our own by protocol, and what it all cost.
+
+Every table is a pure function of the records; a number that is not there shows as a dash.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections import defaultdict
+
+import numpy as np
+
+from hbmp import protocols
+from hbmp._table import Table
+from hbmp.recipes import _tables
+from hbmp.recipes._settings import BEST_HBMP, BEST_UNLABELLED_HBMP, hbmp
+
+PAPER_TABLES = tuple(f"table{number}" for number in range(1, 8))
+_READINGS = {"": "plain", ".weighted": "weighted", ".real-valued": "real-valued query"}
+_AFFINITIES = {"label_overlap": "by number of shared labels", "distance_levels": "distance levels"}
+_WEIGHTS = {"count": "item weights: count", "sqrt-count": "item weights: √count"}
+_CODES = {
+    "target": "target codes (oracle), label sets of the training items",
+    "target-all": "target codes (oracle), all label sets",
+}
+
+
+def paper_tables(records: list[dict]) -> dict[str, list[Table]]:
+    """The seven tables of the paper, each with its parts."""
+    by_key = {record["key"]: record for record in records}
+    tables = {}
+    for name in PAPER_TABLES:
+        parts = importlib.import_module(f"hbmp.recipes.{name}").PARTS
+        sources = [_tables.source_with_results(part, by_key) for part in parts]
+        tables[name] = [_tables.part_table(part, source, by_key) for part, source in zip(parts, sources, strict=True)]
+    return tables
+
+
+def protocol_tables(records: list[dict]) -> dict[str, list[Table]]:
+    """For each protocol and data set that has results, one table a measure: settings by code lengths."""
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for record in records:
+        groups[group_name(record)].append(record)
+    return {name: _measure_tables(name, group) for name, group in sorted(groups.items())}
+
+
+def group_name(record: dict) -> str:
+    """The protocol, with the data where they are not its own and its settings where they were changed."""
+    cell = record["cell"]
+    own = protocols.get(cell["protocol"]).data
+    data = "" if cell["data"] in (own, cell["protocol"]) else f" on {cell['data']}"
+    changed = f" {json.dumps(cell['protocol_params'])}" if cell["protocol_params"] else ""
+    return f"{cell['protocol']}{data}{changed}"
+
+
+def describe(cell: dict) -> str:
+    """The method and its settings in a few words."""
+    if cell["method"] != "hbmp":
+        settings = ", ".join(f"{key} {value}" for key, value in sorted(cell["params"].items()))
+        return cell["method"] + (f" ({settings})" if settings else "")
+    params = dict(cell["params"])
+    words = ["HBMP", params.pop("scheme", "regress")]
+    function = params.pop("function", "linear" if cell["codes"] == "function" else None)
+    if function:
+        words.append(_piece(function))
+    affinity = params.pop("affinity", None)
+    if affinity:
+        name = affinity if isinstance(affinity, str) else affinity[0]
+        words.append(_AFFINITIES.get(name, name))
+    weights = params.pop("item_weights", None)
+    if weights:
+        words.append(_WEIGHTS[weights])
+    words += [f"{key} {value}" for key, value in sorted(params.items())]
+    if cell["codes"] != "function":
+        words.append(_CODES[cell["codes"]])
+    return ", ".join(words)
+
+
+def by_setting(records: list[dict]) -> dict[str, dict[int, list[dict]]]:
+    """description → code length → records of all seeds."""
+    found: dict[str, dict[int, list[dict]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        found[describe(record["cell"])][record["cell"]["bits"]].append(record)
+    return found
+
+
+def summary_table(records: list[dict]) -> Table:
+    """The best setting of HBMP on every protocol that has results, by its own distance."""
+    best = [hbmp(BEST_HBMP), hbmp(BEST_UNLABELLED_HBMP)]
+    mine = [
+        record
+        for record in records
+        if record["cell"]["method"] == "hbmp"
+        and record["cell"]["codes"] == "function"
+        and record["cell"]["params"] == best[record["cell"]["protocol"] == "labelme"]
+    ]
+    lengths = sorted({record["cell"]["bits"] for record in mine})
+    groups: dict[tuple[str, str], dict[int, list[dict]]] = defaultdict(lambda: defaultdict(list))
+    for record in mine:
+        measure = protocols.get(record["cell"]["protocol"]).measures[0].name
+        groups[group_name(record), measure][record["cell"]["bits"]].append(record)
+    rows = tuple(
+        (name, measure, *(_mean_text(_tables.own_score(record, measure) for record in cells[n]) for n in lengths))
+        for (name, measure), cells in sorted(groups.items())
+    )
+    return Table(
+        ("protocol", "score", *(f"{n} bits" for n in lengths)),
+        rows,
+        caption=f"HBMP {_settings_text(best)}. Mean over seeds, weighted Hamming distance, ties in database order.",
+    )
+
+
+def timing_table(records: list[dict]) -> Table:
+    """Seconds to fit and to encode, by protocol and machine, mean over all cells of a setting at its longest codes."""
+    rows = []
+    for name, group in _grouped(records):
+        for setting, lengths in by_setting(group).items():
+            n_bits = max(lengths)
+            cells = lengths[n_bits]
+            encoded = np.mean([cell["split"]["query"] + cell["split"]["database"] for cell in cells])
+            rate = encoded / max(np.mean([cell["seconds"]["encode"] for cell in cells]), 1e-9)
+            fit = np.mean([cell["seconds"]["fit"] for cell in cells])
+            evaluate = np.mean([cell["seconds"]["evaluate"] for cell in cells])
+            where = sorted({machine_text(cell) for cell in cells})
+            rows.append((name, setting, str(n_bits), f"{fit:.1f}", f"{rate:,.0f}", f"{evaluate:.1f}", "; ".join(where)))
+    header = ("protocol", "setting", "bits", "fit (s)", "encoded a second", "evaluation (s)", "machine")
+    return Table(header, tuple(rows), caption="Wall-clock time of one cell; several cells may have shared the machine.")
+
+
+def machine_text(record: dict) -> str:
+    """Processor and cores, and the GPU where one was used."""
+    machine = record["machine"]
+    return ", ".join(str(part) for part in (machine.get("gpu"), machine["cpu"], f"{machine['cores']} cores") if part)
+
+
+def _grouped(records):
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for record in records:
+        groups[group_name(record)].append(record)
+    return sorted(groups.items())
+
+
+def _measure_tables(name: str, records: list[dict]) -> list[Table]:
+    protocol = protocols.get(records[0]["cell"]["protocol"], **records[0]["cell"]["protocol_params"])
+    lengths = sorted({record["cell"]["bits"] for record in records})
+    tables = []
+    for measure in protocol.measures:
+        rows = []
+        for setting, cells in sorted(by_setting(records).items()):
+            for reading, words in _READINGS.items():
+                texts = [
+                    _mean_text(record["scores"].get(measure.name + reading) for record in cells.get(n, ()))
+                    for n in lengths
+                ]
+                if any(text != _tables.MISSING for text in texts):
+                    rows.append((setting, words, *texts))
+        header = ("setting", "distance", *(f"{n} bits" for n in lengths))
+        tables.append(Table(header, tuple(rows), f"{name}: {measure.name}"))
+    return [*tables[:-1], _with_caption(tables[-1], _group_caption(protocol, records))]
+
+
+def _group_caption(protocol, records: list[dict]) -> str:
+    stand_in = records[0]["data"]["stand_in_for"]
+    seeds = sorted({record["cell"]["seed"] for record in records})
+    sentences = [protocol.caption]
+    if stand_in:
+        sentences.append(f"{records[0]['cell']['data']} stands in for {stand_in}.")
+    unseen = {
+        (record["unseen_queries"], record["split"]["query"]) for record in records if record.get("unseen_queries")
+    }
+    for count, total in sorted(unseen):
+        sentences.append(f"{count} of {total} queries have a label set never seen in training ({count / total:.1%}).")
+    sentences.append(f"Mean over seeds {', '.join(map(str, seeds))} where a cell has them, ± one standard deviation.")
+    return " ".join(sentences)
+
+
+def _with_caption(table: Table, caption: str) -> Table:
+    return Table(table.header, table.rows, table.title, caption)
+
+
+def _mean_text(values) -> str:
+    found = _tables.mean_and_spread(values)
+    if found is None:
+        return _tables.MISSING
+    return f"{found[0]:.3f}" + (f" ± {found[1]:.3f}" if found[1] else "")
+
+
+def _piece(given) -> str:
+    name, settings = (given, {}) if isinstance(given, str) else given
+    return str(name) + (f" ({', '.join(f'{key} {value}' for key, value in settings.items())})" if settings else "")
+
+
+def _settings_text(best: list[dict]) -> str:
+    labelled, unlabelled = (json.dumps(settings) for settings in best)
+    return f"with {labelled}; without labels {unlabelled}"
