@@ -4,8 +4,8 @@
     output   scores    float32 (n, n_bits)       before the sign
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
-The graph is one Gemm a layer with Relu between, then the sign. The bit weights travel in the file's metadata as JSON
-under `hbmp.bit_weights`.
+The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first. The
+bit weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from hbmp.functions.kernel import Kernel
+
 _OPSET, _IR_VERSION = 17, 8  # of 2022: old enough for any runtime in use
 
 
 def to_onnx(model, path: str | Path) -> Path:
-    """Write a fitted model whose hash function is `linear` or `mlp` as ONNX; returns the path."""
+    """Write a fitted model whose hash function is `linear`, `mlp` or `kernel` as ONNX; returns the path."""
     try:
         import onnx
     except ImportError:
         raise ImportError("to_onnx needs onnx: pip install 'hbmp[export]'.") from None
     check_is_fitted(model)
-    proto = _encoder(_layers_of(model))
+    function = getattr(model, "function_", model)
+    kernel = function if isinstance(function, Kernel) else None
+    proto = _encoder(_layers_of(model, kernel.linear_ if kernel else function), kernel)
     onnx.helper.set_model_props(proto, {"hbmp.bit_weights": json.dumps(np.asarray(model.bit_weights_).tolist())})
     onnx.checker.check_model(proto, full_check=True)
     path = Path(path)
@@ -41,25 +45,51 @@ def to_onnx(model, path: str | Path) -> Path:
     return path
 
 
-def _layers_of(model) -> list[tuple[np.ndarray, np.ndarray]]:
+def _layers_of(model, function) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights (inputs, outputs) and bias of every layer of the model's hash function."""
-    function = getattr(model, "function_", model)
     layers = getattr(function, "layers_", None)
     if layers is None:
         name = type(model).__name__
         held = f"{name} with the hash function {type(function).__name__}" if function is not model else name
         raise ValueError(
-            f"{held} cannot be written as ONNX, only linear and mlp hash functions can. "
+            f"{held} cannot be written as ONNX, only linear, mlp and kernel hash functions can. "
             "Use HBMP(function='linear'), or save this model with model.save(path)."
         )
     return layers
 
 
-def _encoder(layers: list[tuple[np.ndarray, np.ndarray]]):
+def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
+    """Add the nodes of exp(-‖x - a‖² / 2σ²); the name of their result."""
+    from onnx import helper
+
+    anchors = kernel.anchors_
+    constants |= {
+        "mean": kernel.mean_,
+        "scale": np.float32(kernel.scale_).reshape(()),
+        "anchors": anchors.T,
+        "anchor_squares": (anchors**2).sum(axis=1),
+        "factor": np.float32(-2 * kernel.spread_).reshape(()),
+    }
+    steps = [
+        ("Sub", ["features", "mean"], "centred", {}),
+        ("Div", ["centred", "scale"], "rows", {}),
+        ("ReduceSumSquare", ["rows"], "row_squares", {"axes": [1], "keepdims": 1}),
+        ("Add", ["row_squares", "anchor_squares"], "squares", {}),
+        ("Gemm", ["rows", "anchors", "squares"], "distances", {"alpha": -2.0}),
+        ("Relu", ["distances"], "squared_distances", {}),
+        ("Div", ["squared_distances", "factor"], "exponent", {}),
+        ("Exp", ["exponent"], "kernel", {}),
+    ]
+    nodes += [helper.make_node(kind, inputs, [output], **settings) for kind, inputs, output, settings in steps]
+    return "kernel"
+
+
+def _encoder(layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel | None):
     from onnx import TensorProto, helper, numpy_helper
 
     constants = {"zero": np.zeros((), np.float32), "plus": np.ones((), np.int8), "minus": -np.ones((), np.int8)}
-    nodes, value = [], "features"
+    nodes: list = []
+    value = "features" if kernel is None else _kernel_features(kernel, nodes, constants)
     for position, (weights, bias) in enumerate(layers):
         last = position == len(layers) - 1
         constants |= {f"weights_{position}": weights, f"bias_{position}": bias}
@@ -70,7 +100,8 @@ def _encoder(layers: list[tuple[np.ndarray, np.ndarray]]):
             nodes.append(helper.make_node("Relu", [result], [value := f"active_{position}"]))
     nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
     nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))
-    n_features, n_bits = layers[0][0].shape[0], layers[-1][0].shape[1]
+    n_features = (kernel.anchors_ if kernel else layers[0][0].T).shape[1]
+    n_bits = layers[-1][0].shape[1]
     graph = helper.make_graph(
         nodes,
         "hbmp_encoder",

@@ -108,6 +108,7 @@ def summary_table(records: list[dict]) -> Table:
         ("protocol", "score", *(f"{n} bits" for n in lengths)),
         rows,
         caption=f"HBMP {_settings_text(best)}. Mean over seeds, weighted Hamming distance, ties in database order.",
+        n_names=2,
     )
 
 
@@ -125,7 +126,8 @@ def timing_table(records: list[dict]) -> Table:
             where = sorted({machine_text(cell) for cell in cells})
             rows.append((name, setting, str(n_bits), f"{fit:.1f}", f"{rate:,.0f}", f"{evaluate:.1f}", "; ".join(where)))
     header = ("protocol", "setting", "bits", "fit (s)", "encoded a second", "evaluation (s)", "machine")
-    return Table(header, tuple(rows), caption="Wall-clock time of one cell; several cells may have shared the machine.")
+    caption = "Wall-clock time of one cell at its longest codes; several cells may have shared the machine."
+    return Table(header, tuple(rows), caption=caption, n_names=2)
 
 
 def machine_text(record: dict) -> str:
@@ -156,8 +158,9 @@ def _measure_tables(name: str, records: list[dict]) -> list[Table]:
                 if any(text != _tables.MISSING for text in texts):
                     rows.append((setting, words, *texts))
         header = ("setting", "distance", *(f"{n} bits" for n in lengths))
-        tables.append(Table(header, tuple(rows), f"{name}: {measure.name}"))
-    return [*tables[:-1], _with_caption(tables[-1], _group_caption(protocol, records))]
+        caption = _group_caption(protocol, records) if measure is protocol.measures[-1] else ""
+        tables.append(Table(header, tuple(rows), f"{name}: {measure.name}", caption, n_names=2))
+    return tables
 
 
 def _group_caption(protocol, records: list[dict]) -> str:
@@ -173,10 +176,6 @@ def _group_caption(protocol, records: list[dict]) -> str:
         sentences.append(f"{count} of {total} queries have a label set never seen in training ({count / total:.1%}).")
     sentences.append(f"Mean over seeds {', '.join(map(str, seeds))} where a cell has them, ± one standard deviation.")
     return " ".join(sentences)
-
-
-def _with_caption(table: Table, caption: str) -> Table:
-    return Table(table.header, table.rows, table.title, caption)
 
 
 def _mean_text(values) -> str:

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """Header and rows of texts, the first column being names, with a title above and a caption below."""
+    """Header and rows of texts, the first `n_names` columns being words, with a title above and a caption below."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
     caption: str = ""
+    n_names: int = 1
 
     def markdown(self) -> str:
         """The table with its title in bold and its caption as a paragraph."""
-        ruler = (":---", *("---:" for _ in self.header[1:]))
+        ruler = [":---" if place < self.n_names else "---:" for place in range(len(self.header))]
         lines = ["| " + " | ".join(row) + " |" for row in (self.header, ruler, *self.rows)]
         title = f"**{self.title}**" if self.title else ""
         return "\n\n".join(part for part in (title, "\n".join(lines), self.caption) if part)
@@ -30,3 +31,7 @@ class Table:
         caption = f"<p class=caption>{html.escape(self.caption)}</p>" if self.caption else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"{title}<div class=wide>{table}</div>{caption}"
+
+    def _cells(self, tag: str, texts: tuple[str, ...]) -> str:
+        kinds = [" class=name" if place < self.n_names else "" for place in range(len(texts))]
+        return "".join(f"<{tag}{kind}>{html.escape(text)}</{tag}>" for kind, text in zip(kinds, texts, strict=True))

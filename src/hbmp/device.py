@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 
@@ -29,3 +31,17 @@ def to_torch(array: np.ndarray, device: str):
 def to_numpy(tensor) -> np.ndarray:
     """A tensor of any device as an array."""
     return tensor.detach().cpu().numpy()
+
+
+@contextlib.contextmanager
+def threads_for(operations: float):
+    """One torch thread while operations are few (waiting for a second one costs more than it brings), put back after."""
+    import torch
+
+    before = torch.get_num_threads()
+    if operations < 5e8:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

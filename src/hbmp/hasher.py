@@ -20,13 +20,15 @@ class Hasher(TransformerMixin, BaseEstimator):
     """Base of all methods: features in, codes in {-1, +1} out.
 
     Each method carries its facts: `paper`, the publication; `supervised`, whether it needs labels; `smoke`, the
-    cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise.
+    cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise;
+    `single_label`, that it is defined for classes alone and refuses label sets.
     """
 
     paper = ""
     supervised = False
     smoke: dict = {}
     never_rises: str | None = None
+    single_label = False
 
     n_bits: int
 

@@ -26,7 +26,7 @@ h1{font-size:1.6rem;margin:.5rem 0}h2{margin:2.2rem 0 .6rem;border-bottom:1px so
 h3{margin:1.4rem 0 .4rem;font-size:1rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums}
 th,td{padding:.28rem .6rem;border-bottom:1px solid #e6e8eb;text-align:right;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}thead th{border-bottom:2px solid #b9c0c8}
+.name{text-align:left}thead th{border-bottom:2px solid #b9c0c8}
 .caption{font-size:.84rem;color:#555c66;margin:.4rem 0 1rem}figure{margin:1rem 0}img,svg{max-width:100%;height:auto}
 svg{background:#fff}pre{overflow-x:auto;font-size:.78rem;background:#f4f5f7;color:#1c1f23;padding:.7rem;border-radius:6px}
 nav a{margin-right:.9rem;white-space:nowrap}.plots{display:grid}

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
+from hbmp.device import threads_for
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -81,20 +83,6 @@ def seeded(seed: int, device: str = "cpu"):
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield
-
-
-@contextlib.contextmanager
-def threads_for(operations: float):
-    """One torch thread while steps are small (waiting for a second one costs more than it brings), put back after."""
-    import torch
-
-    before = torch.get_num_threads()
-    if operations < 1e8:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def train(

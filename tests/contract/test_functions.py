@@ -119,6 +119,7 @@ def test_importance_shifts_errors_to_bits_of_little_weight():
 
 
 def test_schedules_start_low_end_at_zero_or_halve():
+    from hbmp.losses import code_loss
     from hbmp.training import Recipe
 
     one_cycle, step = Recipe(schedule="one-cycle"), Recipe(schedule="step", epochs=100)
@@ -128,6 +129,4 @@ def test_schedules_start_low_end_at_zero_or_halve():
     with pytest.raises(ValueError, match="optimizer must be"):
         Recipe(optimizer="adam").make_optimizer([])
     with pytest.raises(ValueError, match="loss must be one of"):
-        from hbmp.losses import code_loss
-
         code_loss("huber")

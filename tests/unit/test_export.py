@@ -98,6 +98,7 @@ def test_sql_reads_as_sql():
 FUNCTIONS = {
     "linear": hbmp.functions.Linear(epochs=5),
     "mlp": hbmp.functions.MLP(hidden=(32, 24), epochs=3),
+    "kernel": hbmp.functions.Kernel(n_anchors=150),
 }
 
 
@@ -116,7 +117,7 @@ def test_onnx_gives_the_same_bits(tmp_path, name):
         np.testing.assert_array_equal(codes, np.where(scores >= 0, 1, -1))
     scores, codes = session.run(None, {"features": images})
     np.testing.assert_array_equal(codes, model.transform(images))
-    np.testing.assert_allclose(scores, model.project(images), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scores, model.project(images), rtol=1e-3, atol=1e-4)
     weights = json.loads(session.get_modelmeta().custom_metadata_map["hbmp.bit_weights"])
     np.testing.assert_array_equal(weights, model.bit_weights_)
 
@@ -135,9 +136,9 @@ def test_what_cannot_be_written_as_onnx_says_so_and_leaves_the_file(tmp_path):
     images, labels = load_digits(return_X_y=True)
     path = tmp_path / "encoder.onnx"
     path.write_text("what was there before")
-    kernel = hbmp.HBMP(4, function="kernel", random_state=0).fit(images[:100], labels[:100])
-    with pytest.raises(ValueError, match="HBMP with the hash function Kernel cannot be written as ONNX"):
-        export.to_onnx(kernel, path)
+    trees = hbmp.HBMP(4, function=hbmp.functions.Trees(n_trees=2), random_state=0).fit(images[:100], labels[:100])
+    with pytest.raises(ValueError, match="HBMP with the hash function Trees cannot be written as ONNX"):
+        export.to_onnx(trees, path)
     with pytest.raises(ValueError, match="PCASign cannot be written as ONNX"):
         export.to_onnx(hbmp.get_method("pca_sign")(4).fit(images), path)
     with pytest.raises(NotFittedError):

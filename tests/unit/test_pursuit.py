@@ -106,10 +106,12 @@ def residual_matrix(fit, R):
     return off_diagonal((R - (V * fit.weights) @ V.T) * c[:, None] * c)
 
 
-def test_residual_operator_is_the_residual_matrix():
+@pytest.mark.parametrize("small_items", [0, 1024])
+def test_residual_operator_is_the_residual_matrix(small_items, monkeypatch):
     R = random_affinity(20)
     fit = make_fit(R)
     fit.item_weights = fit._c = np.random.default_rng(2).uniform(0.5, 2, 20)
+    monkeypatch.setattr("hbmp.pursuit.fit.SMALL_ITEMS", small_items)
     A = residual_matrix(fit, R)
     vectors = np.random.default_rng(1).standard_normal((20, 4))
     np.testing.assert_allclose(fit.residual_times(vectors), A @ vectors, atol=1e-9)
@@ -137,7 +139,7 @@ def test_decrease_is_what_refitting_brings():
 
 
 @pytest.mark.parametrize("search", [one_flip, tabu])
-@pytest.mark.parametrize("n", [12, 700])
+@pytest.mark.parametrize("n", [12, 700, 1100])
 def test_search_ends_where_no_flip_helps_and_never_below_its_start(search, n):
     R = random_affinity(n, seed=4)
     fit = make_fit(R)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from hbmp.device import pick_device, to_numpy, to_torch
+from hbmp.device import pick_device, threads_for, to_numpy, to_torch
 
 _BLOCK_BYTES = 64 * 2**20  # one block of pair values; small enough for caches and for a shared GPU
 
@@ -69,7 +69,9 @@ class Affinity(BaseEstimator):
     def block(self, rows=slice(None), columns=slice(None), *, device: str = "auto") -> np.ndarray:
         """The values of R at the given rows and columns (index arrays or slices), float32."""
         features = self._tensor(device)
-        return to_numpy(self._values(features[rows], features[columns]))
+        a, b = features[rows], features[columns]
+        with threads_for(2 * a.numel() * len(b)):
+            return to_numpy(self._values(a, b))
 
     def diagonal(self) -> np.ndarray:
         """R_ii of every item, float64."""

@@ -25,10 +25,14 @@ class _Paper(str):
     __slots__ = ()
 
     def __call__(self, n_bits=32, **settings) -> HBMP:
-        """Eigenvector and sign, redrawn until the match is positive; Eq. 10 with its diagonal; hinge loss; SGD with
-        momentum 0.9, halved every 20 of 100 epochs, batches of 256, on one linear layer."""
+        """Eigenvector and sign, redrawn until the match is positive; weights by Eq. 10; hinge loss; SGD with momentum
+        0.9, halved every 20 of 100 epochs, batches of 256, on one linear layer.
+
+        Eq. 10 sums over all pairs, an item with itself included; the code behind the paper's numbers leaves those
+        out, and so does this: with them ten classes at 48 bits get weights from -8 to 11 (`diagonal="fit"`).
+        """
         function = Linear(loss="hinge", epochs=100, lr=1e-2, weight_decay=5e-4, optimizer="sgd", schedule="step")
-        published = {"improve": "resample", "diagonal": "fit", "restarts": 1, "function": function}
+        published = {"improve": "resample", "diagonal": "ignore", "restarts": 1, "function": function}
         return HBMP(n_bits, **{**published, **settings})
 
 
@@ -41,7 +45,7 @@ class HBMP(Hasher):
     scheme : "regress" (weighted bits), "greedy" or "constant" (plain Hamming)
     affinity : "auto" (classes: same_class, label sets: shared_labels, no labels: distance_levels), a name from
         `hbmp.affinities`, or an object from there
-    function : "auto", a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
     improve, item_weights, diagonal, weighting, ridge, intercept, refine, restarts : see `hbmp.infer_codes`
     max_items : without labels every instance is an item; more instances than this are sampled down to it
     device : "auto", "cpu" or "cuda"
@@ -139,12 +143,9 @@ class HBMP(Hasher):
     def _function(self):
         if not isinstance(self.function, str):
             return clone(self.function)
-        function = catalog.resolve("functions", "linear" if self.function == "auto" else self.function)
-        if "device" in function.get_params():
-            function.set_params(device=self.device)
-        if "verbose" in function.get_params():
-            function.set_params(verbose=self.verbose)
-        return function
+        function = catalog.resolve("functions", "kernel" if self.function == "auto" else self.function)
+        shared = {"device": self.device, "verbose": self.verbose}
+        return function.set_params(**{key: value for key, value in shared.items() if key in function.get_params()})
 
     def _training_rows(self, X, y, rng) -> np.ndarray | slice:
         if y is not None or len(X) <= self.max_items:

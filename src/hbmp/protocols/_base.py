@@ -192,7 +192,7 @@ def draw_per_class(classes: np.ndarray, counts: tuple[int, ...], seed: int) -> l
         rows = rng.permutation(np.flatnonzero(classes == value))
         if len(rows) < sum(counts):
             raise ValueError(
-                f"The protocol draws {sum(counts)} items of every class, class {value!r} has {len(rows)}. "
+                f"The protocol draws {sum(counts)} items of every class, class {value} has {len(rows)}. "
                 "Use the whole data set, or set fewer items a class."
             )
         for part, piece in zip(drawn, np.split(rows, np.cumsum(counts))[:-1], strict=True):

@@ -19,7 +19,9 @@ NAMES = ("none", "resample", "one-flip", "tabu")
 def improve_starts(name: str, fit, starts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Improve every start: (sign vectors (n, k), their matches vᵀAv (k,))."""
     fields = fit.residual_times(starts.astype(fit.operator.dtype))
-    if name in ("one-flip", "tabu"):
+    if name == "one-flip" and fit.small_matrix() is not None:
+        starts, fields = one_flip_together(fit, starts, fields)
+    elif name in ("one-flip", "tabu"):
         search = one_flip if name == "one-flip" else tabu
         searched = [search(fit, starts[:, k], fields[:, k], rng) for k in range(starts.shape[1])]
         starts, fields = (np.stack(part, axis=1) for part in zip(*searched, strict=True))
@@ -27,8 +29,31 @@ def improve_starts(name: str, fit, starts: np.ndarray, rng: np.random.Generator)
     return starts * starts[0], match
 
 
+def one_flip_together(fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`one_flip` for many starts of a small problem at once, the best flip of each in every round. All (n, k)."""
+    matrix, noise = fit.small_matrix(), _noise(fit, fields)
+    signs = np.ascontiguousarray(starts.T, dtype=fields.dtype)
+    gains = -signs * fields.T
+    rows, change = np.arange(len(signs)), np.empty_like(gains)
+    while True:
+        highest = gains.max(axis=1)
+        going = highest > noise
+        if not going.any():
+            return signs.T.astype(np.int8), -(signs * gains).T
+        best = (gains >= (highest - noise)[:, None]).argmax(axis=1)
+        turn = np.where(going, -1.0, 1.0)
+        signs[rows, best] *= turn
+        gains[rows, best] *= turn
+        np.multiply(signs, matrix[best], out=change)
+        change *= (signs[rows, best] * (1 - turn))[:, None]  # 2 v_i where item i was flipped, else 0
+        gains -= change
+
+
 def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.ndarray, np.ndarray]:
     """Flip single signs while any flip raises vᵀAv: (signs, field), one-flip optimal and never worse."""
+    if fit.small_matrix() is not None:
+        signs, field = one_flip_together(fit, signs[:, None], field[:, None])
+        return signs[:, 0], field[:, 0]
     signs, field = signs.astype(field.dtype), field.copy()
     block_size = int(np.clip(len(signs) // 64, 256, 4096))
     noise = _noise(fit, field)

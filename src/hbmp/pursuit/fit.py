@@ -19,6 +19,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import nnls
 
+SMALL_ITEMS = 1024  # up to here the residual is kept as a matrix, once for all searches of a bit
+
 
 def solve_weights(gram: np.ndarray, match: np.ndarray, weighting: str, ridge: float, free: int = 0) -> np.ndarray:
     """Weights of least squared error for directions with this Gram matrix and match (Eq. 10).
@@ -77,11 +79,22 @@ class Fit:
         self.squared_norm = operator.squared_norm(item_weights) * scale**2
         self.squared_norm -= float(np.sum(out * self.values_on_diagonal**2))
         self.directions = np.empty((operator.n_items, 0), dtype=operator.dtype, order="F")
+        self._small_affinity: np.ndarray | None = None  # D R D, where it is small
+        self._small: np.ndarray | None = None  # A, where it is small
         self.weights = np.empty(0)
         self.gram = np.empty((0, 0))
         self.match = np.empty(0)
         if intercept:
             self.append(np.ones(operator.n_items, dtype=np.int8))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """α of the directions, as the residual operator uses them."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, weights: np.ndarray) -> None:
+        self._weights, self._small = weights, None
 
     @property
     def n_bits(self) -> int:
@@ -152,13 +165,27 @@ class Fit:
 
     # The residual as an operator -------------------------------------------------------------------------------
 
+    def small_matrix(self) -> np.ndarray | None:
+        """A itself where it is small, else None."""
+        if self._small is None and self.operator.n_items <= SMALL_ITEMS:
+            if self._small_affinity is None:
+                self._small_affinity = self._weighted(self.scale * self.operator.block(slice(None)))
+            explained = self._c[:, None] * self.directions
+            self._small = self._small_affinity - (explained * self._alpha()) @ explained.T
+            np.fill_diagonal(self._small, 0)
+        return self._small
+
     def residual_times(self, vectors: np.ndarray) -> np.ndarray:
         """A @ vectors. vectors: (n, k)."""
+        if (small := self.small_matrix()) is not None:
+            return small @ vectors
         weighted = self._c[:, None] * vectors
         return self._finish(self.operator.matmul(weighted), self.directions.T @ weighted, vectors)
 
     def residual_times_columns(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
         """A[:, columns] @ values, for a few columns. values: (len(columns),)."""
+        if (small := self.small_matrix()) is not None:
+            return values @ small[columns]
         weighted = (self._c[columns] * values)[:, None].astype(self._c.dtype)
         vector = np.zeros((len(self._c), 1), dtype=self._c.dtype)
         vector[columns, 0] = values
@@ -167,11 +194,14 @@ class Fit:
 
     def residual_block(self, items: np.ndarray) -> np.ndarray:
         """A at every pair of the given items."""
-        signs, weights = self.directions[items], self._c[items]
+        signs = self.directions[items]
         block = self.operator.block(items) * self._c.dtype.type(self.scale) - (signs * self._alpha()) @ signs.T
-        block *= weights[:, None] * weights[None, :]
+        block = self._weighted(block, items)
         np.fill_diagonal(block, 0)
         return block
+
+    def _weighted(self, block: np.ndarray, items=slice(None)) -> np.ndarray:
+        return block * self._c[items, None] * self._c[items]
 
     def _finish(self, product, overlaps, vectors):
         """Subtract what the directions explain and the diagonal, and weight the rows."""

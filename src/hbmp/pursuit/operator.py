@@ -46,9 +46,9 @@ class DenseOperator:
         """R[:, columns] @ vectors; R is symmetric, so whole rows are read."""
         return (vectors.T @ self.values[columns]).T
 
-    def block(self, items: np.ndarray) -> np.ndarray:
+    def block(self, items: np.ndarray | slice) -> np.ndarray:
         """R at every pair of the given items."""
-        return self.values[np.ix_(items, items)]
+        return self.values[items, items] if isinstance(items, slice) else self.values[np.ix_(items, items)]
 
     def diagonal(self) -> np.ndarray:
         """R_ii."""

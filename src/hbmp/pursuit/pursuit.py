@@ -15,11 +15,12 @@ lowers the refitted residual most is taken (docs/inference.md has the measuremen
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from hbmp.pursuit.bqp import improve_starts, one_flip
 from hbmp.pursuit.codebook import CodeBook
-from hbmp.pursuit.fit import Fit, solve_weights
+from hbmp.pursuit.fit import SMALL_ITEMS, Fit, solve_weights
 from hbmp.pursuit.operator import as_operator
 from hbmp.pursuit.settings import Settings, item_weights_from
 from hbmp.pursuit.spectral import Eigenspace, canonical_signs, spectral_starts
@@ -63,7 +64,8 @@ def infer_codes(
         again, and codes with such a reserve bear more wrong bits
     random_state : seed of the starts in degenerate eigenspaces
     restarts : spectral starts a bit, or "auto"
-    weighting, ridge : how "regress" chooses weights: "least-squares" (of least norm), "non-negative", "ridge"
+    weighting, ridge : the weights "regress" reports: "least-squares" (of least norm), "non-negative", or "ridge"
+        (shrunk; the residual may then rise a little). The bits themselves are always searched by least squares
     intercept : fit R ≈ Σ α_k v_k v_kᵀ + β with a free β ("regress" only): ranking does not see a constant
     refine : passes that search every bit again, given all the others, after the greedy pass
     device : where large dense affinities are multiplied: "auto", "cpu" or "cuda"
@@ -76,9 +78,10 @@ def infer_codes(
     weights = item_weights_from(item_weights, operator.affinity.counts_)
     fit = Fit(operator, weights, diagonal=diagonal, scale=settings.scale, intercept=intercept)
     pursuit = _Pursuit(fit, settings, np.random.default_rng(random_state))
-    pursuit.run(progress)
-    for _ in range(refine):
-        pursuit.refine()
+    with threadpool_limits(1 if operator.n_items <= SMALL_ITEMS else None, user_api="blas"):
+        pursuit.run(progress)
+        for _ in range(refine):
+            pursuit.refine()
     return pursuit.code_book(operator.affinity)
 
 
@@ -175,7 +178,8 @@ class _Pursuit:
         """Weights the next step looks past: those of the present explanation alone."""
         fit, active = self.fit, self._active()
         fit.weights = np.zeros(fit.directions.shape[1])
-        fit.weights[active] = self._solve(active) if self.round_start else self.weights[active]
+        regress = self.settings.scheme == "regress"
+        fit.weights[active] = self._solve(active, "least-squares") if regress else self.weights[active]
 
     def refine(self) -> None:
         """One cyclic pass: search each bit again from where it is, given all others; keep what lowers the residual."""
@@ -210,11 +214,11 @@ class _Pursuit:
             return self.weights
         return self._solve(np.arange(len(self.weights)))
 
-    def _solve(self, directions: np.ndarray) -> np.ndarray:
+    def _solve(self, directions: np.ndarray, weighting: str | None = None) -> np.ndarray:
         """Regressed weights of some directions alone."""
         part, settings = np.ix_(directions, directions), self.settings
         gram, match = self.fit.gram[part], self.fit.match[directions]
-        return solve_weights(gram, match, settings.weighting, settings.ridge, self.fit.free)
+        return solve_weights(gram, match, weighting or settings.weighting, settings.ridge, self.fit.free)
 
     def _recompute_residuals(self) -> None:
         """The residual of every prefix, after earlier bits have changed."""

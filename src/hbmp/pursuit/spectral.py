@@ -9,53 +9,74 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh, qr
 
-DENSE_ITEMS = 512  # up to here a full eigendecomposition costs less than iterating
+DENSE_ITEMS = 64  # up to here a full eigendecomposition costs less than iterating
 _SIZE = 4  # eigenvectors kept
 
 
 class Eigenspace:
-    """The leading eigenvectors of a residual that changes a little from bit to bit, each time from the last ones."""
+    """The leading eigenvectors of a residual, by a few block Krylov steps from one random block.
+
+    Every bit starts from the same block, not from the last eigenvectors: what a library returns of a degenerate space
+    is arbitrary, and carried over it would change the codes from one BLAS to the next.
+    """
 
     def __init__(self, n_items: int, dtype, rng: np.random.Generator, *, exact: bool):
-        self.exact = exact  # a start of a search need not be: one shallow cycle from the last vectors does
-        self.dense = n_items <= DENSE_ITEMS
-        self.vectors = rng.standard_normal((n_items, min(_SIZE, n_items))).astype(dtype)
+        self.dense, self.exact = n_items <= DENSE_ITEMS, exact
+        self.random = rng.standard_normal((n_items, min(_SIZE, n_items))).astype(dtype)
 
     def update(self, apply) -> tuple[np.ndarray, np.ndarray]:
-        """(values, vectors) of the residual `apply`, largest first; all of them for small problems."""
+        """(values, vectors) of the residual `apply`, largest first, as many as were found."""
         if self.dense:
-            matrix = apply(np.eye(len(self.vectors), dtype=self.vectors.dtype))
+            matrix = apply(np.eye(len(self.random), dtype=self.random.dtype))
             values, vectors = eigh((matrix + matrix.T) / 2)
             return values[::-1], vectors[:, ::-1]
-        if not self.exact:
-            values, self.vectors, _ = _krylov_cycle(apply, self.vectors, depth=2)
-            return values, self.vectors
+        if not self.exact:  # the start of a search need not be exact
+            return _krylov_cycle(apply, self.random, depth=4)[:2]
+        start = self.random
         for _ in range(20):
-            values, self.vectors, error = _krylov_cycle(apply, self.vectors, depth=8)
+            values, vectors, error = _krylov_cycle(apply, start, depth=8)
             if error <= 1e-3 * max(abs(values[0]), 1e-30):
                 break
-        return values, self.vectors
+            start = vectors[:, : self.random.shape[1]]
+        return values, vectors
+
+
+def _pull(values: np.ndarray) -> np.ndarray:
+    """How much each eigenvector counts: its share of the largest value, 0 below 0."""
+    return np.maximum(values / max(values[0], 1e-30), 0)
 
 
 def _krylov_cycle(apply, start: np.ndarray, *, depth: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """One cycle of block Krylov and Rayleigh-Ritz: (values, better vectors, error of the first)."""
+    """One cycle of block Krylov and Rayleigh-Ritz: (values, vectors, error of the first)."""
     basis: list[np.ndarray] = []
     images: list[np.ndarray] = []
     block = start
     for _ in range(depth):
-        for earlier in basis * 2:  # orthogonalise twice: once is not enough in single precision
-            block = block - earlier @ (earlier.T @ block)
-        block = qr(block, mode="economic", check_finite=False)[0]
+        block = _orthonormal(block, basis)
+        if block.shape[1] == 0:
+            break  # the space is closed under A: what it holds is exact
         basis.append(block)
         block = apply(block)
         images.append(block)
+    if not basis:  # nothing is left of A but rounding
+        return np.zeros(1), start[:, :1], 0.0
     span, image = np.hstack(basis), np.hstack(images)
     projected = (span.T @ image).astype(np.float64)
     values, rotation = eigh((projected + projected.T) / 2)
-    best = rotation[:, ::-1][:, : start.shape[1]].astype(start.dtype)
-    vectors = span @ best
-    error = np.linalg.norm(image @ best[:, 0] - vectors[:, 0] * values[-1])
-    return values[::-1][: start.shape[1]], vectors, float(error)
+    values, rotation = values[::-1], rotation[:, ::-1].astype(start.dtype)
+    vectors = span @ rotation
+    error = np.linalg.norm(image @ rotation[:, 0] - vectors[:, 0] * values[0])
+    return values.astype(start.dtype), vectors, float(error)
+
+
+def _orthonormal(block: np.ndarray, basis: list[np.ndarray]) -> np.ndarray:
+    """An orthonormal basis of what `block` adds to `basis`; directions of rounding noise are dropped."""
+    size = np.linalg.norm(block, axis=0).max()
+    for earlier in basis * 2:  # orthogonalise twice: once is not enough in single precision
+        block = block - earlier @ (earlier.T @ block)
+    vectors, triangle, _ = qr(block, mode="economic", pivoting=True, check_finite=False)
+    noise = 1e-4 if block.dtype == np.float32 else 1e-8
+    return vectors[:, np.abs(np.diag(triangle)) > noise * size]
 
 
 def spectral_starts(values, vectors, n_starts: int, rng: np.random.Generator) -> np.ndarray:
@@ -65,9 +86,7 @@ def spectral_starts(values, vectors, n_starts: int, rng: np.random.Generator) ->
     starts = np.empty((len(vectors), n_starts), dtype=np.int8)
     starts[:, 0] = canonical_signs(vectors[:, top] @ (vectors[:, top].T @ draws[:, 0]))
     if n_starts > 1:
-        positive = values > 0
-        pull = (values[positive] / values[0]).astype(vectors.dtype)
-        mixed = vectors[:, positive] @ (pull[:, None] * (vectors[:, positive].T @ draws[:, 1:]))
+        mixed = vectors @ (_pull(values)[:, None] * (vectors.T @ draws[:, 1:]))
         starts[:, 1:] = np.stack([canonical_signs(column) for column in mixed.T], axis=1)
     return starts
 

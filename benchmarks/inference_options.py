@@ -1,0 +1,123 @@
+"""What each option of the pursuit brings: fit, separation and retrieval, on real data.
+
+    python benchmarks/inference_options.py                      digits only
+    python benchmarks/inference_options.py --data-dir DIR       also DIR/cifar10-efficientnet-lite0 and DIR/coco
+
+Every row fits HBMP with a linear hash function; mAP is tie-aware (mAP@5000 on COCO), mean over the seeds. Writes
+results/inference-options.json, from which `--table` prints the Markdown of docs/inference.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import hbmp
+from hbmp.functions import Linear
+from hbmp.metrics import mean_average_precision
+
+RESULTS = Path(__file__).parent.parent / "results" / "inference-options.json"
+OPTIONS = {
+    "constant": {"scheme": "constant"},
+    "greedy": {"scheme": "greedy"},
+    "regress, none": {"improve": "none"},
+    "regress, resample": {"improve": "resample"},
+    "regress, one-flip": {},
+    "regress, tabu": {"improve": "tabu", "restarts": 4},
+    "one-flip, 1 start": {"restarts": 1},
+    "one-flip, intercept": {"intercept": True},
+    "one-flip, ridge 0.01": {"weighting": "ridge", "ridge": 0.01},
+    "one-flip, ridge 0.1": {"weighting": "ridge", "ridge": 0.1},
+    "one-flip, ridge 1": {"weighting": "ridge", "ridge": 1.0},
+    "one-flip, non-negative": {"weighting": "non-negative"},
+    "one-flip, refine 3": {"refine": 3},
+    "one-flip, count": {"item_weights": "count"},
+    "one-flip, sqrt-count": {"item_weights": "sqrt-count"},
+}
+UNEVEN = ("one-flip, count", "one-flip, sqrt-count")  # only where some items stand for more instances than others
+
+
+def digits(seed, folder):
+    X, y = load_digits(return_X_y=True)
+    train, queries, train_y, query_y = train_test_split(X, y, test_size=400, random_state=seed, stratify=y)
+    return train, train_y, queries, query_y, train, train_y, None
+
+
+def cifar10(seed, folder):
+    X = np.load(folder / "cifar10-efficientnet-lite0/features.npy").astype(np.float32)
+    y = np.load(folder / "cifar10-efficientnet-lite0/labels.npy")
+    rng = np.random.default_rng(seed)
+    order = [rng.permutation(np.flatnonzero(y == label)) for label in range(10)]
+    query, train = (np.concatenate([rows[part] for rows in order]) for part in (slice(100), slice(100, 600)))
+    rest = np.setdiff1d(np.arange(len(y)), query)[::3]
+    return X[train], y[train], X[query], y[query], X[rest], y[rest], None
+
+
+def coco(seed, folder):
+    X, stored = np.load(folder / "coco/features.npy").astype(np.float32), np.load(folder / "coco/labels.npz")
+    y, split = stored["labels"], stored["split"]
+    query, train, rest = np.flatnonzero(split == 0)[seed::4], np.flatnonzero(split == 1), np.flatnonzero(split > 0)[::2]
+    return X[train], y[train], X[query], y[query], X[rest], y[rest], 5000
+
+
+def measure(data, n_bits, seed, options):
+    train, train_y, queries, query_y, database, database_y, cutoff = data
+    model = hbmp.HBMP(n_bits, function=Linear(), random_state=seed, **options).fit(train, train_y)
+    book = model.codebook_
+    apart = (n_bits - book.codes.astype(np.int32) @ book.codes.T) // 2
+    codes = model.transform(queries), model.transform(database), query_y, database_y
+    settings = {"cutoff": cutoff, "ties": "average"}
+    return {
+        "residual": float(book.relative_residuals[-1]),
+        "nearest": int(apart[np.triu_indices(len(apart), 1)].min()),
+        "unmatched": model.unmatched_,
+        "plain": mean_average_precision(*codes, **settings),
+        "weighted": mean_average_precision(*codes, bit_weights=model.bit_weights_, **settings),
+    }
+
+
+def run(folder, seeds, bits):
+    rows = []
+    for name, load in {"digits": digits, "cifar10": cifar10, "coco": coco}.items():
+        if name != "digits" and folder is None:
+            continue
+        for option, settings in OPTIONS.items():
+            if option in UNEVEN and name != "coco":
+                continue
+            for n_bits in bits:
+                scores = [measure(load(seed, folder), n_bits, seed, settings) for seed in range(seeds)]
+                mean = {key: float(np.mean([score[key] for score in scores])) for key in scores[0]}
+                rows.append({"data": name, "option": option, "bits": n_bits, "seeds": seeds, **mean})
+                print(json.dumps(rows[-1]), flush=True)
+    RESULTS.write_text(json.dumps({"command": "python benchmarks/inference_options.py", "rows": rows}, indent=1))
+
+
+def table():
+    rows = json.loads(RESULTS.read_text())["rows"]
+    for name in dict.fromkeys(row["data"] for row in rows):
+        bits = sorted({row["bits"] for row in rows})
+        print(
+            f"\n**{name}**\n\n| option | residual | nearest codes | mAP plain | mAP weighted |\n|---|---|---|---|---|"
+        )
+        for option in dict.fromkeys(row["option"] for row in rows if row["data"] == name):
+            found = {row["bits"]: row for row in rows if row["data"] == name and row["option"] == option}
+            cells = (
+                " / ".join(f"{found[b][key]:.{digits}f}" for b in bits)
+                for key, digits in (("residual", 3), ("nearest", 0), ("plain", 3), ("weighted", 3))
+            )
+            print(f"| {option} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--bits", type=int, nargs="+", default=[16, 32, 48])
+    parser.add_argument("--table", action="store_true", help="print the stored results as Markdown")
+    given = parser.parse_args()
+    table() if given.table else run(given.data_dir, given.seeds, given.bits)
