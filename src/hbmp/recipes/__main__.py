@@ -57,6 +57,13 @@ def _reproduce(options) -> None:
     )
 
 
+def _fill(options) -> None:
+    from hbmp import report
+
+    changed = report.fill_files(options.files, options.results)
+    print(f"Filled {', '.join(map(str, changed))}." if changed else "Every table is up to date.")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m hbmp.recipes", description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(required=True, metavar="VERB")
@@ -69,6 +76,10 @@ def _parser() -> argparse.ArgumentParser:
     table = verbs.add_parser("reproduce", help="run one table or figure of the paper and print ours beside it")
     table.add_argument("name", choices=recipes.names())
     table.set_defaults(command=_reproduce)
+    fill = verbs.add_parser("fill", help="write the marked tables of Markdown files from the results")
+    fill.add_argument("files", nargs="+")
+    fill.add_argument("--results", default="results", help="where results are kept (default: results)")
+    fill.set_defaults(command=_fill)
     for verb in (grid, table):
         verb.add_argument("--data-dir", help="where the data sets lie (default: $HBMP_DATA, or data)")
         verb.add_argument("--results", default="results", help="where results are kept (default: results)")
