@@ -35,7 +35,7 @@ def to_numpy(tensor) -> np.ndarray:
 
 @contextlib.contextmanager
 def threads_for(operations: float):
-    """One torch thread while operations are few (waiting for a second one costs more than it brings), put back after."""
+    """One torch thread while operations are few: waiting for a second one costs more than it brings."""
     import torch
 
     before = torch.get_num_threads()

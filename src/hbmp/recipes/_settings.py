@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BEST_HBMP: dict = {"function": ["mlp", {}]}
+BEST_HBMP: dict = {"function": ["kernel", {}]}
 """HBMP as measured best on features with labels."""
 
 PAPER_LEVELS = ["distance_levels", {"percentiles": [2, 5, 10, 20], "levels": [10, 5, 2, 1]}]
