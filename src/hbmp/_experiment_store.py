@@ -1,7 +1,8 @@
 """Results on disk: one JSON line a finished cell, one file a protocol, safe against kills and parallel writers.
 
 A line is appended in one write under a lock and forced to disk. A kill can only leave a torn last line: readers
-ignore it and the next writer cuts it off.
+ignore it and the next writer cuts it off. A cell has one key; where a default of its method has changed since, it is
+run again and its newest line counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_DO_NOT_COUNT = ("device", "verbose")
 
 
 def read(path) -> list[dict]:
@@ -29,13 +32,23 @@ def read_all(folder) -> list[dict]:
     return [record for path in sorted(Path(folder).glob("*.jsonl")) for record in read(path)]
 
 
-def keys(path) -> set[str]:
-    """The keys of all finished cells of a file."""
-    return {record["key"] for record in read(path)}
+def newest(records: list[dict]) -> dict[str, dict]:
+    """The newest record of every key."""
+    return {record["key"]: record for record in records}
+
+
+def same_settings(record: dict, settings: dict) -> bool:
+    """Whether a record was made with these settings; device and progress aside, and what it did not know of yet."""
+    known = record.get("settings", {})
+    return all(
+        known.get(name, value) == value
+        for name, value in settings.items()
+        if name.rpartition("__")[2] not in _DO_NOT_COUNT
+    )
 
 
 def append(path, record: dict) -> bool:
-    """Add a record unless its key is there already; says whether it was added."""
+    """Add a record unless one with its key and settings is there already; says whether it was added."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, ensure_ascii=False, allow_nan=False, sort_keys=True).encode() + b"\n"
@@ -43,7 +56,8 @@ def append(path, record: dict) -> bool:
         content = file.read()
         file.seek(content.rfind(b"\n") + 1)
         file.truncate()  # a torn last line, where there is one
-        if record["key"] in keys(path):
+        before = newest(read(path)).get(record["key"])
+        if before is not None and same_settings(before, record.get("settings", {})):
             return False
         file.write(line)
         file.flush()

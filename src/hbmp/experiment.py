@@ -1,6 +1,7 @@
 """One cell of a table: method × protocol × data × bits × seed → one JSON line with all that is needed to run it again.
 
-A cell that is in the results already is not run again, so a grid that was interrupted goes on where it stopped.
+A cell that is in the results already is not run again, so a grid that was interrupted goes on where it stopped; only
+where a default of its method has changed since does it run again.
 """
 
 from __future__ import annotations
@@ -66,12 +67,19 @@ class Cell:
 def run(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
     """Run a cell and append its record to `results/<protocol>.jsonl`; a cell already there is read, not run."""
     path = Path(results) / f"{cell.protocol}.jsonl"
-    for record in _experiment_store.read(path):
-        if record["key"] == cell.key:
-            return record
+    found = _experiment_store.newest(_experiment_store.read(path)).get(cell.key)
+    if found is not None and is_current(found):
+        return found
     record = measure(cell, results=results, data_dir=data_dir, device=device)
     _experiment_store.append(path, record)
     return record
+
+
+def is_current(record: dict) -> bool:
+    """Whether the defaults of the record's method are still those it was made with."""
+    cell = Cell(**record["cell"])
+    method = make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device="cpu")
+    return _experiment_store.same_settings(record, _as_json(method.get_params(deep=True)))
 
 
 def measure(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
@@ -100,9 +108,9 @@ def run_all(
     fails does not stop the others; the error at the end names the first.
     """
     options = {"results": results, "data_dir": data_dir, "device": device}
-    finished = {record["key"] for record in _experiment_store.read_all(results)}
+    finished = _experiment_store.newest(load_results(results))
     distinct = {cell.key: cell for cell in cells}
-    waiting = [cell for key, cell in distinct.items() if key not in finished]
+    waiting = [cell for key, cell in distinct.items() if key not in finished or not is_current(finished[key])]
     failures: list[tuple[Cell, Exception]] = []
     for number, (cell, error) in enumerate(_outcomes(waiting, jobs, options), start=1):
         if error is not None:
@@ -116,13 +124,14 @@ def run_all(
             f"{len(failures)} of {len(waiting)} cells failed, all others are in {results}. "
             f"The first: {cell.label}: {error}"
         ) from error
-    records = {record["key"]: record for record in _experiment_store.read_all(results)}
+    records = _experiment_store.newest(load_results(results))
     return [records[cell.key] for cell in cells]
 
 
 def load_results(results="results") -> list[dict]:
-    """All records under a results folder."""
-    return _experiment_store.read_all(results)
+    """The newest record of every cell under a results folder."""
+    cells = [record for record in _experiment_store.read_all(results) if "cell" in record]
+    return list(_experiment_store.newest(cells).values())
 
 
 def _outcomes(cells, jobs: int, options: dict):

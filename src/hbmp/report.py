@@ -38,7 +38,7 @@ h2,th,td{border-color:#333a42}img,svg{border-radius:6px}a{color:#8ab8f0}}
 
 def write(results_dir="results", out_html="report.html") -> Path:
     """Write the page: the paper's tables with ours, each protocol with its plots, figures, timings, exact settings."""
-    records = _cells(results_dir)
+    records = load_results(results_dir)
     sections = [*_paper_sections(records), *_protocol_sections(records), *_picture_sections(Path(results_dir))]
     if records:
         sections.append(("Time", _report_tables.timing_table(records).html()))
@@ -62,7 +62,7 @@ def write(results_dir="results", out_html="report.html") -> Path:
 
 def markdown_tables(results_dir="results") -> dict[str, str]:
     """Every table by name: "summary", "table1" … "table7", "timings", and one for each protocol with results."""
-    records = _cells(results_dir)
+    records = load_results(results_dir)
     tables = {"summary": _report_tables.summary_table(records).markdown()}
     named = {**_report_tables.paper_tables(records), **_report_tables.protocol_tables(records)}
     for name, parts in named.items():
@@ -91,10 +91,6 @@ def fill_files(paths, results_dir="results") -> list[Path]:
             path.write_text(after, encoding="utf-8")
             changed.append(path)
     return changed
-
-
-def _cells(results_dir) -> list[dict]:
-    return [record for record in load_results(results_dir) if "cell" in record]
 
 
 def _paper_sections(records) -> list[tuple[str, str]]:

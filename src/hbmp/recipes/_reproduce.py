@@ -38,7 +38,7 @@ def _part(part: Part, *, data_dir, bits, seeds, jobs, results, device) -> str:
     if source is not None:
         cells = part.cells(source, bits=bits, seeds=seeds)
         run_all(cells, jobs=jobs, results=results, data_dir=data_dir, device=device)
-    by_key = {record["key"]: record for record in load_results(results) if "cell" in record}
+    by_key = {record["key"]: record for record in load_results(results)}
     table = _tables.part_table(part, source, by_key, bits=bits, seeds=seeds)
     return "\n\n".join(text for text in (table.markdown(), missing) if text)
 

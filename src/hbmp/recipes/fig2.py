@@ -93,7 +93,7 @@ def draw(records: list[dict], results) -> Path:
                 scheme = record["settings"]["scheme"]
                 colour = _figures.BLUE if scheme == "constant" else _figures.RED
                 axis.plot(record["residuals"], color=colour, label=scheme)
-            count = f"{mine[0]['items']:,} items" if mine else "no data here"
+            count = "no data here" if not mine else "ten items" if few else f"all {mine[0]['items']:,} items"
             axis.set_title(f"{title}\n{count}" if row == 0 else count)
             axis.set_ylim(0, 1.04)
         axes[1, column].set_xlabel("bits")

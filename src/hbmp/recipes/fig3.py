@@ -45,6 +45,7 @@ def at_hand(data_dir):
 def points(data, protocol, settings: dict, device: str) -> dict:
     """Two-dimensional places of the query codes, and their classes."""
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     from hbmp._experiment_codes import make_method
 
@@ -54,7 +55,8 @@ def points(data, protocol, settings: dict, device: str) -> dict:
     codes = method.transform(np.asarray(data.features[split.query], dtype=np.float32)).astype(np.float32)
     # Codes of one class are often the same to the last bit: a touch of noise keeps their places apart.
     codes += np.random.default_rng(settings["seed"]).normal(scale=0.05, size=codes.shape).astype(np.float32)
-    places = TSNE(init="pca", perplexity=30, random_state=settings["seed"]).fit_transform(codes)
+    with threadpool_limits(1):  # its threads wait for each other where other work takes a core
+        places = TSNE(init="pca", perplexity=30, random_state=settings["seed"]).fit_transform(codes)
     places = np.round(places - places.mean(axis=0), 1)
     return {"x": places[:, 0].tolist(), "y": places[:, 1].tolist(), "classes": data.labels[split.query].tolist()}
 
