@@ -61,18 +61,17 @@ def pyplot():
             "legend.frameon": False,
             "lines.linewidth": 1.8,
             "figure.dpi": 100,
-            "savefig.dpi": 160,
         }
     )
     return plt
 
 
-def save(figure, results, name: str) -> Path:
+def save(figure, results, name: str, *, dpi: int = 160) -> Path:
     """Write `results/figures/<name>.png` beside and rename it into place."""
     folder = Path(results) / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f".{name}.png"
-    figure.savefig(beside, bbox_inches="tight", facecolor="white", metadata={"Software": None})
+    figure.savefig(beside, bbox_inches="tight", facecolor="white", dpi=dpi, metadata={"Software": None})
     pyplot().close(figure)
     return beside.replace(folder / f"{name}.png")
 

@@ -73,7 +73,8 @@ def draw(records: list[dict], results) -> Path:
             axis.scatter(np.array(record["x"])[chosen], np.array(record["y"])[chosen], s=7, color=colour, linewidths=0)
         settings = record["settings"]
         axis.set_title(f"{settings['method']}, {settings['bits']} bits, {settings['data']}")
-        axis.set(xticks=[], yticks=[], aspect="equal")
+        reach = 1.05 * max(np.abs(record["x"]).max(), np.abs(record["y"]).max())
+        axis.set(xticks=[], yticks=[], aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
         axis.grid(visible=False)
         for side in axis.spines.values():
             side.set_visible(False)

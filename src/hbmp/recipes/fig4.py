@@ -75,7 +75,7 @@ def draw(records: list[dict], images, results) -> Path:
     axes[0, 0].set_title("query", fontsize=9)
     axes[0, 1].set_title("nearest first →", fontsize=9, loc="left")
     figure.subplots_adjust(wspace=0.08, hspace=0.12)
-    return _figures.save(figure, results, "fig4")
+    return _figures.save(figure, results, "fig4", dpi=90)  # photographs: a sharper file is a much larger one
 
 
 def _show(axis, image, colour: str) -> None:
