@@ -3,6 +3,8 @@
     python benchmarks/inference.py                              all cases without data
     python benchmarks/inference.py --nuswide labels81.npz       also the 4,580 label sets of NUS-WIDE's 21 concepts
     python benchmarks/inference.py --cuda                       also the dense case on a GPU against the CPU
+    python benchmarks/inference.py --table                      the stored figures as Markdown
+    python benchmarks/inference.py --fill docs/inference.md     writes them into the page
 
 Peer of the first case: the paper's inference at the paper's cost, a dense eigendecomposition and a least-squares
 problem with a row for every pair of items, written below. Prints each case and writes results/benchmark-inference.json
@@ -15,6 +17,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -146,6 +149,48 @@ def in_own_process(case, *arguments):
     return json.loads(done.stdout)
 
 
+def table():
+    """The stored figures as Markdown: what was asked for and what was measured, a line a case."""
+    stored = json.loads(RESULTS.read_text())
+    lines = ["| case | measured | machine |", "|:---|:---|:---|"]
+    for name, words in WORDS.items():
+        if name in stored:
+            found = stored[name]
+            lines.append(f"| {found['what']} | {words(found)} | {found.get('gpu', found['machine'])} |")
+    return "\n".join(lines)
+
+
+def growth_words(found):
+    return "; ".join(
+        f"`{name}` {found[name]['growth']:.1f}×, peak {found[name]['peak_gb']:.1f} GB"
+        for name in ("same_class", "label_overlap")
+    )
+
+
+WORDS = {
+    "straight": lambda found: (
+        f"{found['times_faster']:.1f}× faster; relative residual {found['residual']:.3f} against "
+        f"{found['residual_of_peer']:.3f}"
+    ),
+    "nuswide": lambda found: (
+        f"{found['seconds']:.1f} s, {found['peak_gb']:.2f} GB; relative residual {found['residual_at_48']:.4f} at 48 "
+        f"bits, {found['residual_at_64']:.4f} at 64"
+    ),
+    "growth": growth_words,
+    "gpu": lambda found: (
+        f"{found['times_faster']:.1f}× faster ({found['gpu_seconds']:.1f} s against {found['cpu_seconds']:.1f} s on "
+        f"{found['cpu_cores']} cores); relative residual {found['residual_gpu']:.4f} against "
+        f"{found['residual_cpu']:.4f}"
+    ),
+}
+
+
+def fill(text):
+    """A page with the table of the stored figures between its markers."""
+    marked = r"(<!-- inference-speed -->\n).*?(<!-- /inference-speed -->)"
+    return re.sub(marked, lambda match: f"{match[1]}\n{table()}\n\n{match[2]}", text, flags=re.S)
+
+
 CASES = {"straight": against_the_straight_way, "nuswide": nuswide, "growth": growth, "gpu": gpu}
 
 
@@ -155,8 +200,16 @@ def main():
     parser.add_argument("--cuda", action="store_true", help="run the GPU case")
     parser.add_argument("--only", choices=CASES, nargs="+")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true", help="print the stored figures as Markdown")
+    parser.add_argument("--fill", type=Path, metavar="PAGE", help="write them between the markers of a page")
     parser.add_argument("--case", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.table:
+        print(table())
+        return
+    if given.fill:
+        given.fill.write_text(fill(given.fill.read_text()))
+        return
     if given.case:
         print(json.dumps(CASES[given.case[0]](*given.case[1:])))
         return

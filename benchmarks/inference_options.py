@@ -4,13 +4,14 @@
     python benchmarks/inference_options.py --data-dir DIR       also DIR/cifar10-efficientnet-lite0 and DIR/coco
 
 Every row fits HBMP with a linear hash function; mAP is tie-aware (mAP@5000 on COCO), mean over the seeds. Writes
-results/inference-options.json, from which `--table` prints the Markdown of docs/inference.md.
+results/inference-options.json, from which `--table` prints Markdown and `--fill docs/inference.md` writes it there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -98,19 +99,36 @@ def run(folder, seeds, bits):
 
 
 def table():
+    """The stored results as Markdown, one table a data set; a cell holds one number for each code length."""
     rows = json.loads(RESULTS.read_text())["rows"]
+    bits = sorted({row["bits"] for row in rows})
+    lengths = " / ".join(map(str, bits))
+    parts = [f"Cells hold {lengths} bits; mAP is tie-aware, by plain and by weighted Hamming distance."]
     for name in dict.fromkeys(row["data"] for row in rows):
-        bits = sorted({row["bits"] for row in rows})
-        print(
-            f"\n**{name}**\n\n| option | residual | nearest codes | mAP plain | mAP weighted |\n|---|---|---|---|---|"
-        )
+        seeds = sorted({row["seeds"] for row in rows if row["data"] == name})
+        lines = [
+            f"**{name}**, mean over {' or '.join(map(str, seeds))} seeds",
+            "",
+            "| option | relative residual | nearest target codes, bits apart | mAP plain | mAP weighted |",
+            "|:---|---:|---:|---:|---:|",
+        ]
         for option in dict.fromkeys(row["option"] for row in rows if row["data"] == name):
             found = {row["bits"]: row for row in rows if row["data"] == name and row["option"] == option}
-            cells = (
-                " / ".join(f"{found[b][key]:.{digits}f}" for b in bits)
-                for key, digits in (("residual", 3), ("nearest", 0), ("plain", 3), ("weighted", 3))
-            )
-            print(f"| {option} | {' | '.join(cells)} |")
+            lines.append(f"| {option} | {' | '.join(cells(found, bits))} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def cells(found, bits):
+    """The texts of one row, code lengths side by side; a dash where a length was not run."""
+    for key, digits in (("residual", 3), ("nearest", 1), ("plain", 3), ("weighted", 3)):
+        yield " / ".join(f"{found[n][key]:.{digits}f}" if n in found else "—" for n in bits)
+
+
+def fill(text):
+    """A page with the tables of the stored results between its markers."""
+    marked = r"(<!-- inference-options -->\n).*?(<!-- /inference-options -->)"
+    return re.sub(marked, lambda match: f"{match[1]}\n{table()}\n\n{match[2]}", text, flags=re.S)
 
 
 if __name__ == "__main__":
@@ -119,5 +137,11 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--bits", type=int, nargs="+", default=[16, 32, 48])
     parser.add_argument("--table", action="store_true", help="print the stored results as Markdown")
+    parser.add_argument("--fill", type=Path, metavar="PAGE", help="write them between the markers of a page")
     given = parser.parse_args()
-    table() if given.table else run(given.data_dir, given.seeds, given.bits)
+    if given.fill:
+        given.fill.write_text(fill(given.fill.read_text()))
+    elif given.table:
+        print(table())
+    else:
+        run(given.data_dir, given.seeds, given.bits)

@@ -61,7 +61,9 @@ def draw(path: Path) -> None:
         )  # fmt: skip
         title = f"{name}, {N_BITS} bits: mAP {value:.2f} over {len(queries)} queries"
         figure.text(0.01 + place * 0.5, 0.9, title, fontsize=12, color=INK, fontweight="bold")
-        figure.text(0.01 + place * 0.5, 0.815, "the query, then its ten nearest (green: the same digit)", fontsize=9, color=INK)
+        figure.text(
+            0.01 + place * 0.5, 0.815, "the query, then its ten nearest (green: the same digit)", fontsize=9, color=INK
+        )
         for row, query in enumerate(shown):
             _image(figure.add_subplot(block[row, 0]), queries[query], INK, anchor="W")
             for column, item in enumerate(found[row], start=1):

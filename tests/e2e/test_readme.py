@@ -1,0 +1,117 @@
+"""What the front pages say is true: their Python runs, their links lead somewhere, their commands exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S | re.M)
+
+
+def load_script(path: str):
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/inference.md"])
+def test_every_python_block_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = python_blocks(page)
+    assert any("assert " in block for block in blocks)
+    namespace = {"__name__": "block"}
+    for number, block in enumerate(blocks, start=1):
+        exec(compile(block, f"{page}, block {number}", "exec", dont_inherit=True), namespace)
+
+
+def test_readme_names_the_two_commands_and_the_makefile_has_them():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in ("demo", "test"):
+        assert re.search(rf"^make {command}\b", text, flags=re.M)
+        assert re.search(rf"^{command}:", makefile, flags=re.M)
+
+
+def test_the_method_shown_is_found_when_its_file_is_added(tmp_path):
+    """The README's file in a copy of the package: nothing else is edited."""
+    (shown,) = [block for block in python_blocks("README.md") if "class RandomPlanes(Hasher)" in block]
+    shutil.copytree(ROOT / "src" / "hbmp", tmp_path / "hbmp", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "hbmp" / "methods" / "random_planes.py").write_text(shown, encoding="utf-8")
+    program = """
+import numpy as np, hbmp
+X = np.random.default_rng(0).standard_normal((300, 20))
+model = hbmp.get_method("random_planes")(64, random_state=1).fit(X)
+model.save("planes")
+assert (hbmp.load("planes").transform(X) == model.transform(X)).all()
+apart = (model.transform(X[:1]) != model.transform(X)).mean(axis=1)
+rows = X - X.mean(axis=0)
+angles = np.arccos(np.clip(rows @ rows[0] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[0]), -1, 1)) / np.pi
+assert np.corrcoef(apart, angles)[0, 1] > 0.5
+from hbmp.cli import main
+main(["list", "methods"])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "random_planes" in done.stdout
+    assert "Random hyperplanes" in done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_exist(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'href="([^"]+)"', text)
+    local = [target.partition("#")[0] for target in targets if "://" not in target and not target.startswith("#")]
+    missing = [target for target in local if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_the_map_of_pages_names_every_page():
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert {page.name for page in PAGES[1:]} - {"index.md"} == set(re.findall(r"\]\((\w[\w-]*\.md)\)", text))
+
+
+def test_paper_map_is_what_the_marks_say():
+    script = load_script("scripts/paper_map.py")
+    committed = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
+    assert script.without_line_numbers(committed) == script.without_line_numbers(script.page()), (
+        "docs/paper-map.md and the marks in the code differ: run python scripts/paper_map.py"
+    )
+
+
+def test_marks_are_read_as_written():
+    script = load_script("scripts/paper_map.py")
+    assert script.marks("# weights by Eq. 10; a margin (Eq. 11, 12)") == ["Eq. 10", "Eq. 11", "Eq. 12"]
+    assert script.marks("Alg. 1, lines 3-5") == ["Alg. 1, line 3", "Alg. 1, line 4", "Alg. 1, line 5"]
+    assert script.marks('"""Algorithm 1 and Theorem 2."""') == ["Theorem 2", "Alg. 1"]
+    assert script.marks("def test_property_4_refitting():") == ["Property 4"]
+    assert script.marks("no mark here, eq 10") == []
+    lines = ["    a : one. Departs from Eq. 3 by", "        a half, because", "        it is so", "    b : two"]
+    assert script.paragraph_from_mark(lines, 0) == "Departs from Eq. 3 by a half, because it is so"
+    lines = ["# Departs from Eq. 1:", "# a comment.", "code = 1"]
+    assert script.paragraph_from_mark(lines, 0) == "Departs from Eq. 1: a comment."
+
+
+@pytest.mark.parametrize("name", ["inference", "inference_options"])
+def test_the_guide_shows_the_last_benchmark(name):
+    benchmark = load_script(f"benchmarks/{name}.py")
+    if not benchmark.RESULTS.exists():
+        pytest.skip(f"{benchmark.RESULTS.name} was not measured here")
+    text = (ROOT / "docs" / "inference.md").read_text(encoding="utf-8")
+    assert benchmark.fill(text) == text, f"run python benchmarks/{name}.py --fill docs/inference.md"
