@@ -33,6 +33,8 @@ def as_operator(affinity, device: str = "auto") -> DenseOperator | DeviceOperato
 class DenseOperator:
     """R as an array. (NumPy, not torch: the many small row reads of a search cost it a hundredth.)"""
 
+    steps_at_once = 4  # products a search may spend on flipping many signs together; here single flips are cheap
+
     def __init__(self, affinity: Affinity, dtype):
         self.affinity, self.dtype = affinity, dtype
         self.n_items = affinity.n_items_
@@ -64,6 +66,7 @@ class DeviceOperator:
     """R as a single-precision matrix on a GPU; vectors come and go as arrays."""
 
     dtype = np.float32
+    steps_at_once = 30  # a product costs less than the transfers of a block
 
     def __init__(self, affinity: Affinity, device: str):
         import torch
@@ -102,6 +105,8 @@ class DeviceOperator:
 
 class AffinityOperator:
     """R as the affinity computes it, never whole."""
+
+    steps_at_once = 30  # a product costs little next to a million single flips
 
     def __init__(self, affinity: Affinity, device: str):
         self.affinity, self.dtype, self.device = affinity, np.float32, device
