@@ -1,0 +1,305 @@
+"""What HBMP adds to the contract of every method: neighbourhoods, codes for labels, the published variant, files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+
+import hbmp
+from hbmp.affinities import DistanceLevels, LabelOverlap, SameClass, SharedLabels
+from hbmp.functions import MLP, Linear
+
+FAST = Linear(epochs=3)
+
+
+def small(n_bits=8, **settings):
+    return hbmp.HBMP(n_bits, **{"function": FAST, "random_state": 0, **settings})
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, y = make_blobs(90, n_features=6, centers=4, random_state=1)
+    return X.astype(np.float32), y
+
+
+@pytest.fixture(scope="module")
+def label_rows(blobs):
+    """Label sets over six labels: one of the class and some at random, but never label 5 with label 0."""
+    rows = (np.random.default_rng(0).random((90, 6)) < 0.2).astype(np.uint8)
+    rows[np.arange(90), blobs[1]] = 1
+    rows[rows[:, 0] == 1, 5] = 0
+    return rows
+
+
+def affinity_behind(model):
+    return model.codebook_.affinity
+
+
+def test_auto_affinity_follows_the_labels(blobs, label_rows):
+    X, y = blobs
+    assert isinstance(affinity_behind(small().fit(X, y)), SameClass)
+    assert isinstance(affinity_behind(small().fit(X, y.astype(str))), SameClass)
+    assert isinstance(affinity_behind(small().fit(X, label_rows)), SharedLabels)
+    assert isinstance(affinity_behind(small().fit(X, sparse.csr_matrix(label_rows))), SharedLabels)
+    assert isinstance(affinity_behind(small(affinity="label_overlap").fit(X, label_rows)), LabelOverlap)
+
+
+def test_without_labels_neighbours_are_those_near_in_features(blobs):
+    X, _ = blobs
+    model = small(16).fit(X)
+    expected = hbmp.infer_codes(
+        DistanceLevels().fit(X), 16, tol=0, weighting="ridge", ridge=0.1, random_state=_drawn_seed(0)
+    )
+    np.testing.assert_array_equal(model.codebook_.codes, expected.codes)
+    np.testing.assert_allclose(model.bit_weights_, expected.weights)
+    with pytest.raises(ValueError, match="fitted without labels; `transform` gives the code"):
+        model.codes_for([0])
+
+
+def _drawn_seed(random_state):
+    return int(np.random.default_rng(random_state).integers(2**31))
+
+
+def test_targets_are_the_codes_of_each_instances_item(blobs):
+    X, y = blobs
+    names = np.array(["ant", "bee", "cat", "dog"])[y]
+    model = small(12, function=MLP(hidden=(32,), epochs=60)).fit(X, names)
+    targets = model.codes_for(names)
+    assert targets.dtype == np.int8
+    assert targets.shape == (90, 12)
+    assert len(np.unique(targets, axis=0)) == 4
+    assert model.unmatched_ == pytest.approx((model.transform(X) != targets).mean())
+    assert model.unmatched_ < 0.02
+
+
+def test_codes_for_classes_never_seen(blobs):
+    X, y = blobs
+    model = small(12).fit(X, y)
+    codes = model.codes_for([2, 99, -7])
+    np.testing.assert_array_equal(codes[0], model.codebook_.codes[2])
+    assert set(np.unique(codes)) <= {-1, 1}
+    best = _least_squares_code(model, -np.ones(4))  # a class apart from all four
+    assert _cost(model, codes[1], -np.ones(4)) == pytest.approx(_cost(model, best, -np.ones(4)))
+    with pytest.raises(ValueError, match=r"knows classes like .*found .*'bee'"):
+        model.codes_for(["bee"])
+
+
+def test_codes_for_label_sets_never_seen(blobs, label_rows):
+    X, _ = blobs
+    model = small(10).fit(X, label_rows)
+    new = np.array([[1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 1]])
+    assert (affinity_behind(model).find(new) < 0).all()
+    items = affinity_behind(model).features_
+    for row, code in zip(new, model.codes_for(new), strict=True):
+        target = np.where(items @ row > 0, 1.0, -1.0)
+        best = _cost(model, _least_squares_code(model, target), target)
+        assert best <= _cost(model, code, target) <= 1.05 * best
+    with pytest.raises(ValueError, match="knows 6 labels; found rows of 5"):
+        model.codes_for(np.zeros((1, 5), int))
+
+
+def _cost(model, code, target):
+    book = model.codebook_
+    return sum(
+        (wanted - sum(w * a * b for w, a, b in zip(book.weights, code, item, strict=True))) ** 2
+        for wanted, item in zip(target, book.codes.astype(float), strict=True)
+    )
+
+
+def _least_squares_code(model, target):
+    """The best of all codes, by trying them."""
+    book = model.codebook_
+    every = 1 - 2 * ((np.arange(2**book.n_bits)[:, None] >> np.arange(book.n_bits)) & 1)
+    costs = ((target - (every * book.weights) @ book.codes.T.astype(float)) ** 2).sum(axis=1)
+    return every[costs.argmin()]
+
+
+def test_paper_is_a_citation_and_the_published_variant():
+    assert hbmp.HBMP.paper == "Cakir, He & Sclaroff, ECCV 2018"
+    assert isinstance(hbmp.HBMP.paper, str)
+    model = hbmp.HBMP.paper(24, random_state=5)
+    assert type(model) is hbmp.HBMP
+    settings = model.get_params()
+    published = {
+        "n_bits": 24,
+        "random_state": 5,
+        "scheme": "regress",
+        "improve": "resample",
+        "restarts": 1,
+        "weighting": "least-squares",
+        "intercept": False,
+        "refine": 0,
+        "item_weights": None,
+        "function__loss": "hinge",
+        "function__optimizer": "sgd",
+        "function__epochs": 100,
+        "function__batch_size": 256,
+    }
+    assert {name: settings[name] for name in published} == published
+    assert isinstance(model.function, Linear)
+    assert hbmp.HBMP.paper(8, scheme="constant").scheme == "constant"
+    assert hbmp.HBMP.paper(8).function is not hbmp.HBMP.paper(8).function
+
+
+def test_constant_scheme_is_plain_hamming(blobs):
+    model = small(scheme="constant").fit(*blobs)
+    np.testing.assert_array_equal(model.bit_weights_, np.ones(8))
+    assert not np.allclose(small().fit(*blobs).bit_weights_, 1)
+
+
+def test_without_labels_instances_are_sampled_down(blobs):
+    X, y = blobs
+    sampled = small(max_items=25).fit(X)
+    assert sampled.codebook_.codes.shape == (25, 8)
+    assert sampled.transform(X).shape == (90, 8)
+    again = small(max_items=25).fit(X)
+    np.testing.assert_array_equal(sampled.codebook_.codes, again.codebook_.codes)
+    assert small(max_items=25).fit(X, y).codebook_.codes.shape == (4, 8)  # classes are few already
+    assert small(max_items=90).fit(X).codebook_.codes.shape == (90, 8)
+
+
+def test_what_is_passed_in_is_what_is_used(blobs):
+    X, y = blobs
+    affinity, function = SameClass(items="instances"), Linear(epochs=3)
+    model = hbmp.HBMP(6, affinity=affinity, function=function, random_state=0).fit(X, y)
+    assert model.codebook_.codes.shape == (90, 6)
+    assert model.function is function
+    assert not hasattr(function, "layers_")
+    assert not hasattr(affinity, "n_items_")
+    with pytest.raises(LookupError, match=r"No affinity called 'same_clas'\. Did you mean 'same_class'"):
+        small(affinity="same_clas").fit(X, y)
+    with pytest.raises(LookupError, match=r"No hash function called 'liner'\. Did you mean 'linear'"):
+        small(function="liner").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X, y: (X, y[:-3]), r"X has 90 rows but y has shape \(87,\); every row needs its label"),
+        (lambda X, y: (np.where(np.arange(6) == 2, np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(np.arange(6) == 2, np.inf, X), y), "infinity"),
+        (lambda X, y: (X[0], y), "Expected 2D array, got 1D array"),
+        (lambda X, y: (X, np.zeros(90, int)), r"y holds one class only \(.*0.*\); codes need at least two"),
+        (lambda X, y: (X, np.where(y == 1, np.nan, y)), "y holds NaN or infinity"),
+        (lambda X, y: (X, np.stack([y, y], axis=1)), "every value is 0 or 1; found .*For one class an instance"),
+        (lambda X, y: (X, np.ones((90, 3), int)), "found 1 item; a neighbourhood needs at least two"),
+        (lambda X, y: (X, np.ones((90, 2, 2))), r"y must hold one class an instance, shape \(n,\)"),
+        (lambda X, y: (X, 3), r"y has shape \(\)"),
+        (lambda X, y: (np.ones((90, 6)), None), "All instances are the same"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(spoil, message, blobs):
+    model = small()
+    with pytest.raises(ValueError, match=message):
+        model.fit(*spoil(*blobs))
+
+
+def test_other_features_than_in_training_are_refused(blobs):
+    model = small().fit(*blobs)
+    with pytest.raises(ValueError, match="features"):
+        model.transform(blobs[0][:, :5])
+
+
+@pytest.fixture(scope="module")
+def saved(blobs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "model"
+    small().fit(*blobs).save(path)
+    return path
+
+
+@pytest.fixture
+def copied(saved, tmp_path):
+    """A copy of the saved model to spoil."""
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_directory_that_is_no_model_is_left_alone(blobs, tmp_path):
+    other = tmp_path / "photos"
+    other.mkdir()
+    (other / "cat.jpg").write_bytes(b"cat")
+    with pytest.raises(ValueError, match="photos exists and is not a model directory; choose another name"):
+        small().fit(*blobs).save(other)
+    assert contents(tmp_path) == {"cat.jpg": b"cat"}
+
+
+def test_a_file_in_the_way_is_left_alone(blobs, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(ValueError, match="is not a model directory"):
+        small().fit(*blobs).save(tmp_path / "notes")
+    assert contents(tmp_path) == {"notes": b"mine"}
+
+
+def test_a_save_that_fails_leaves_the_old_model_whole(blobs, copied, monkeypatch):
+    before = contents(copied)
+    model = small(12).fit(*blobs)
+
+    def out_of_space(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("safetensors.numpy.save_file", out_of_space)
+    with pytest.raises(OSError, match="No space left"):
+        model.save(copied)
+    assert contents(copied) == before
+    assert [path.name for path in copied.parent.iterdir()] == ["model"]  # nothing half-written beside it
+    monkeypatch.undo()
+    model.save(copied)
+    assert hbmp.load(copied).n_bits == 12
+    assert [path.name for path in copied.parent.iterdir()] == ["model"]
+
+
+def test_what_a_file_cannot_hold_is_named_before_anything_is_written(blobs, tmp_path):
+    model = small().fit(*blobs)
+    model.secret_ = object()
+    with pytest.raises(ValueError, match=r"model.secret_ is a object, which a saved model cannot hold"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def rewrite(folder, change):
+    content = json.loads((folder / "model.json").read_text())
+    change(content)
+    (folder / "model.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("name", ["os:system", "subprocess:Popen", "hbmpx.evil:Model", "sklearn.svm:SVC"])
+def test_a_class_from_elsewhere_is_refused(name, copied):
+    rewrite(copied, lambda content: content["model"].update({"class": name}))
+    with pytest.raises(ValueError, match=f"asks for {name}, which is not part of hbmp; it is not loaded"):
+        hbmp.load(copied)
+
+
+def test_a_newer_format_is_refused(copied):
+    rewrite(copied, lambda content: content.update({"format": 3}))
+    with pytest.raises(ValueError, match=r"was saved in format 3; this version reads up to 1\. Upgrade hbmp\."):
+        hbmp.load(copied)
+
+
+@pytest.mark.parametrize("name", ["arrays.safetensors", "model.json"])
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.95])
+def test_a_file_cut_short_is_refused_in_one_sentence(name, share, copied):
+    whole = (copied / name).read_bytes()
+    (copied / name).write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(ValueError, match=r"cannot be read as a model .* it may be cut short\. Save it again\."):
+        hbmp.load(copied)
+
+
+def test_a_place_without_a_model_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere is not a saved model: it has no model\.json"):
+        hbmp.load(tmp_path / "nowhere")
+
+
+def test_an_unfitted_model_is_not_saved(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        small().save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
