@@ -63,16 +63,16 @@ def make_piece(folder: str, given):
     return given
 
 
-def learned_codes(method, data, labels, split) -> Codes:
-    """Fit on the training rows and encode queries and database."""
-    if data.features is None:
-        raise ValueError(f"{data.name} has no features to learn from. Encode its images first, or use target codes.")
+def learned_codes(method, features, labels, split) -> Codes:
+    """Fit on the training rows of features (n, d) and encode queries and database."""
+    if features is None:
+        raise ValueError("These data have no features to learn from. Encode the images first, or use target codes.")
     y = None if labels is None else labels[split.train]
     start = time.perf_counter()
-    method.fit(_rows(data, split.train), y)
+    method.fit(_rows(features, split.train), y)
     fitted = time.perf_counter()
-    scores = method.project(_rows(data, split.query))
-    database = method.transform(_rows(data, split.database))
+    scores = method.project(_rows(features, split.query))
+    database = method.transform(_rows(features, split.database))
     seconds = {"fit": fitted - start, "encode": time.perf_counter() - fitted}
     facts = {}
     if hasattr(method, "unmatched_"):
@@ -118,5 +118,5 @@ def _book_facts(book) -> dict:
     }
 
 
-def _rows(data, rows: np.ndarray) -> np.ndarray:
-    return np.asarray(data.features[rows], dtype=np.float32)
+def _rows(features, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(features[rows], dtype=np.float32)

@@ -92,7 +92,7 @@ def measure(cell: Cell, *, results="results", data_dir=None, device: str = "auto
     method = make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device=device)
     labels = protocol.labels(data)
     if cell.codes == "function":
-        codes = learned_codes(method, data, labels, split)
+        codes = learned_codes(method, protocol.features(data, split), labels, split)
     else:
         items = "train" if cell.codes == "target" else "all"
         codes = target_codes(method, labels, split, items=items, seed=cell.seed)

@@ -180,17 +180,23 @@ def test_scores_are_the_metrics():
     assert plain["map"] == scores["map"]
 
 
-def test_labelme_grades_by_training_percentiles():
+@pytest.mark.parametrize("normalize", [True, False])
+def test_labelme_grades_by_training_percentiles(normalize):
     data = classes_data(n=90)
-    protocol = protocols.get("labelme", n_train=30, n_query=10)
+    protocol = protocols.get("labelme", n_train=30, n_query=10, normalize=normalize)
     split = protocol.split(data, 0)
-    train = data.features[split.train].astype(float)
+    features = data.features.astype(float)
+    if normalize:
+        centred = features - features[split.train].mean(axis=0)
+        features = np.array([row / np.sqrt((row**2).sum()) for row in centred])
+    assert protocol.features(data, split) == pytest.approx(features, abs=1e-6)
+    train = features[split.train]
     distances = sorted(np.linalg.norm(a - b) for i, a in enumerate(train) for b in train[:i])
     thresholds = np.percentile(distances, [2, 5, 10, 20])
     grades = protocol.relevance(data, split).grades(0, 10)
     for i, query in enumerate(split.query):
         for j, item in enumerate(split.database):
-            distance = np.linalg.norm(data.features[query].astype(float) - data.features[item].astype(float))
+            distance = np.linalg.norm(features[query] - features[item])
             expected = next(
                 (grade for grade, limit in zip((10, 5, 2, 1), thresholds, strict=True) if distance <= limit), 0
             )

@@ -122,6 +122,10 @@ class Protocol:
         """What the method learns from and what decides relevance: (n,) classes, (n, c) labels, or None."""
         return data.labels
 
+    def features(self, data, split: Split) -> np.ndarray | None:
+        """What the method sees, (n, d), for all rows; None where the data have no features."""
+        return data.features
+
     def split(self, data, seed: int) -> Split:
         """Draw the split of `data` for a seed."""
         raise NotImplementedError

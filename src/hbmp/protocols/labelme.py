@@ -9,7 +9,10 @@ from hbmp.protocols._base import Protocol, Split, all_but, ndcg_measures
 
 
 class LabelMe(Protocol):
-    """2,000 queries, a database of all others, of which 5,000 train; the nearest 2, 5, 10, 20 % grade 10, 5, 2, 1."""
+    """2,000 queries, a database of all others, of which 5,000 train; the nearest 2, 5, 10, 20 % grade 10, 5, 2, 1.
+
+    normalize : subtract the training mean and scale every row to unit length first, as the paper's released code does
+    """
 
     data = "labelme"
     measures = (ndcg_measures()[1], ndcg_measures()[0], ndcg_measures()[2])
@@ -17,16 +20,17 @@ class LabelMe(Protocol):
     percentiles = (2, 5, 10, 20)
     grades = (10, 5, 2, 1)
 
-    def __init__(self, *, n_train=5000, n_query=2000):
+    def __init__(self, *, n_train=5000, n_query=2000, normalize=True):
         self.n_train = n_train
         self.n_query = n_query
+        self.normalize = normalize
 
     @property
     def drawing(self) -> str:
         """How the split is drawn."""
         return (
             f"{self.n_query:,} items drawn as queries; the database is all others, of which {self.n_train:,} train, "
-            "without labels."
+            "without labels." + (" Features less the training mean, scaled to unit length." if self.normalize else "")
         )
 
     @property
@@ -55,10 +59,18 @@ class LabelMe(Protocol):
         train = np.sort(order[self.n_query : self.n_query + self.n_train])
         return Split(train=train, query=query, database=all_but(n_rows, query))
 
+    def features(self, data, split: Split) -> np.ndarray:
+        """Rows less the training mean, scaled to unit length, (n, d) float32; as given without `normalize`."""
+        rows = np.asarray(data.features, dtype=np.float32)
+        if not self.normalize:
+            return rows
+        rows = rows - rows[split.train].mean(axis=0)
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
     def relevance(self, data, split: Split) -> metrics.Relevance:
         """Grades by distance, with the thresholds of the training set."""
         from scipy.spatial.distance import pdist
 
-        features = np.asarray(data.features, dtype=np.float64)
+        features = self.features(data, split).astype(np.float64)
         thresholds = np.percentile(pdist(features[split.train]), self.percentiles)
         return metrics.DistanceLevels(features[split.query], features[split.database], thresholds, self.grades)

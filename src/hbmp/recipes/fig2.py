@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp import affinities, datasets
+from hbmp import affinities, datasets, protocols
 from hbmp.recipes import _figures
 
 STEPS_FEW, STEPS_ALL = 60, 64
@@ -49,13 +49,12 @@ def neighbourhood(name: str, data, *, few: bool, seed: int):
         chosen = rng.choice(n_classes, 10, replace=False) if few else np.arange(n_classes)
         return affinities.SameClass().fit(None, np.sort(chosen))
     if name == "label-sets":
-        from hbmp import protocols
-
         labels = protocols.get("nus-1").labels(data)
         sets = np.unique(labels[labels.any(axis=1)], axis=0)
         return affinities.SharedLabels().fit(None, sets[rng.choice(len(sets), 10, replace=False)] if few else sets)
-    rows = np.sort(rng.choice(len(data.features), 5000, replace=False))
-    levels = affinities.DistanceLevels(levels=(10, 5, 2, 1)).fit(np.asarray(data.features[rows], dtype=np.float32))
+    labelme = protocols.get("labelme")
+    split = labelme.split(data, seed)
+    levels = affinities.DistanceLevels(levels=(10, 5, 2, 1)).fit(labelme.features(data, split)[split.train])
     if not few:
         return levels
     ten = np.sort(rng.choice(5000, 10, replace=False))
