@@ -23,7 +23,9 @@ _HOMES = {
 _MODULES = [
     "affinities",
     "catalog",
+    "datasets",
     "encode",
+    "experiment",
     "export",
     "functions",
     "hamming",
@@ -31,7 +33,10 @@ _MODULES = [
     "index",
     "methods",
     "metrics",
+    "protocols",
     "pursuit",
+    "recipes",
+    "report",
     "stores",
     "training",
 ]

@@ -70,7 +70,7 @@ def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
         "anchor_squares": (anchors**2).sum(axis=1),
         "factor": np.float32(-2 * kernel.spread_).reshape(()),
     }
-    steps = [
+    steps: list[tuple[str, list[str], str, dict]] = [
         ("Sub", ["features", "mean"], "centred", {}),
         ("Div", ["centred", "scale"], "rows", {}),
         ("ReduceSumSquare", ["rows"], "row_squares", {"axes": [1], "keepdims": 1}),

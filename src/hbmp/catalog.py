@@ -14,6 +14,7 @@ import pkgutil
 from pathlib import Path
 
 _ROOT = Path(__file__).parent
+_SINGULAR = {"affinities": "affinity", "functions": "hash function", "datasets": "data set"}
 
 
 @functools.cache
@@ -54,7 +55,7 @@ def resolve(folder: str, piece):
 def unknown(folder: str, name: str) -> str:
     """One sentence for a name that does not exist, with the nearest that does."""
     known = names(folder)
-    singular = {"methods": "method", "affinities": "affinity", "functions": "hash function"}.get(folder, folder)
+    singular = _SINGULAR.get(folder, folder.removesuffix("s"))
     close = difflib.get_close_matches(str(name), known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"No {singular} called {name!r}.{hint} There are {len(known)}: {', '.join(known)}."

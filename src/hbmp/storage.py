@@ -19,13 +19,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 FORMAT = 1
+_FILES = ("arrays.safetensors", "model.json")
 
 
 def save(obj, path) -> None:
     """Write an estimator as a model directory; an earlier model of that name is replaced, nothing else is."""
     path = Path(path)
-    if path.exists() and not (path / "model.json").is_file():
-        raise ValueError(f"{path} exists and is not a model directory; choose another name.")
+    if path.exists() and not _holds_only_a_model(path):
+        raise ValueError(f"{path} exists and is not a model directory, or holds more than a model; choose another name.")
     arrays: dict[str, np.ndarray] = {}
     content = {"format": FORMAT, "hbmp": _version(), "model": _encode(obj, arrays, "model")}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,11 +50,15 @@ def load(path):
         arrays = load_file(path / "arrays.safetensors")
     except Exception as error:
         raise ValueError(f"{path} cannot be read as a model ({error}); it may be cut short. Save it again.") from error
-    if content.get("format", 0) > FORMAT:
-        raise ValueError(
-            f"{path} was saved in format {content['format']}; this version reads up to {FORMAT}. Upgrade hbmp."
-        )
-    return _decode(content["model"], arrays)
+    found = content.get("format") if isinstance(content, dict) else None
+    if not isinstance(found, int) or "model" not in content:
+        raise ValueError(f"{path}/model.json does not describe a saved model. Save it again.")
+    if found > FORMAT:
+        raise ValueError(f"{path} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp.")
+    try:
+        return _decode(content["model"], arrays)
+    except (KeyError, TypeError, AttributeError, ImportError) as error:
+        raise ValueError(f"{path} does not fit this version of hbmp ({error!r}). Save it again.") from error
 
 
 def _write(folder: Path, content: dict, arrays: dict[str, np.ndarray]) -> None:
@@ -61,10 +66,17 @@ def _write(folder: Path, content: dict, arrays: dict[str, np.ndarray]) -> None:
 
     save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, folder / "arrays.safetensors")
     (folder / "model.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
-    for name in ("arrays.safetensors", "model.json"):
+    for name in _FILES:
         with open(folder / name, "rb") as file:
             os.fsync(file.fileno())
-    folder.chmod(0o755)
+    mask = os.umask(0)
+    os.umask(mask)
+    folder.chmod(0o777 & ~mask)
+    (folder / "arrays.safetensors").chmod(0o666 & ~mask)  # the library writes it for its owner alone
+
+
+def _holds_only_a_model(path: Path) -> bool:
+    return path.is_dir() and {"model.json"} <= {item.name for item in path.iterdir()} <= {*_FILES, "card.md"}
 
 
 def _move_into_place(beside: Path, path: Path) -> None:
@@ -139,6 +151,9 @@ def _build(value: dict, arrays: dict[str, np.ndarray]):
     if not module.startswith("hbmp."):
         raise ValueError(f"The model asks for {value['class']}, which is not part of hbmp; it is not loaded.")
     cls = getattr(importlib.import_module(module), name)
+    built_here = isinstance(cls, type) and cls.__module__ == module
+    if not built_here or not (issubclass(cls, BaseEstimator) or dataclasses.is_dataclass(cls)):
+        raise ValueError(f"The model asks for {value['class']}, which is not a part models are made of.")
     obj = cls(**{name: _decode(item, arrays) for name, item in value["params"].items()})
     for name, item in value["state"].items():
         setattr(obj, name, _decode(item, arrays))

@@ -303,3 +303,32 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError):
         small().save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_json_among_other_files_is_left_alone(blobs, tmp_path):
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "model.json").write_text("{}")
+    (folder / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="holds more than a model"):
+        hbmp.HBMP(4, function=Linear(epochs=1), random_state=0).fit(*blobs).save(folder)
+    assert (folder / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        '{"format": 1}',
+        '{"format": "1", "model": 3}',
+        '{"format": 1, "model": {"class": "hbmp.report:write", "params": {}, "state": {}}}',
+        '{"format": 1, "model": {"class": "hbmp.nowhere:Thing", "params": {}, "state": {}}}',
+        '{"format": 1, "model": {"class": "hbmp.functions.linear:Linear", "params": {"depth": 3}, "state": {}}}',
+        '{"format": 1, "model": {"class": "hbmp.functions.linear:Linear", "params": {}, "state": {"w_": {"array": "x"}}}}',
+    ],
+)
+def test_a_model_json_that_makes_no_sense_is_refused_in_one_sentence(content, blobs, tmp_path):
+    hbmp.HBMP(4, function=Linear(epochs=1), random_state=0).fit(*blobs).save(tmp_path / "model")
+    (tmp_path / "model" / "model.json").write_text(content)
+    with pytest.raises(ValueError, match=r"Save it again|not a part models are made of"):
+        hbmp.load(tmp_path / "model")

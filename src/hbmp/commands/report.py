@@ -15,5 +15,5 @@ def run(options) -> None:
     """Write the report and print where it is."""
     from hbmp import report
 
-    report.write(options.output, results=options.results)
+    report.write(options.results, options.output)
     print(options.output)

@@ -161,7 +161,7 @@ class Fit:
             factor = cho_factor(gram + np.eye(len(gram)) * 1e-10 * self.own_size)
             new -= np.einsum("tk,tk->k", columns, cho_solve(factor, columns))
         seen_before = new < 1e-8 * self.own_size
-        return np.where(seen_before | (match <= 0), 0.0, match**2 / np.maximum(new, 1e-300))
+        return np.where(seen_before, 0.0, match**2 / np.maximum(new, 1e-300))
 
     # The residual as an operator -------------------------------------------------------------------------------
 

@@ -179,7 +179,9 @@ class _Pursuit:
         fit, active = self.fit, self._active()
         fit.weights = np.zeros(fit.directions.shape[1])
         regress = self.settings.scheme == "regress"
-        fit.weights[active] = self._solve(active, "least-squares") if regress else self.weights[active]
+        solved = self.settings.weighting == "least-squares" and not self.round_start
+        again = regress and not solved
+        fit.weights[active] = self._solve(active, "least-squares") if again else self.weights[active]
 
     def refine(self) -> None:
         """One cyclic pass: search each bit again from where it is, given all others; keep what lowers the residual."""

@@ -68,7 +68,7 @@ class Settings:
         """How many spectral starts a bit gets."""
         if self.restarts != "auto":
             return int(self.restarts)
-        return 1 if not self.searches else 16 if n_items <= 64 else 4
+        return 1 if not self.searches else 16 if n_items <= 128 else 2
 
 
 def item_weights_from(given, counts: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ class Eigenspace:
             values, vectors = eigh((matrix + matrix.T) / 2)
             return values[::-1], vectors[:, ::-1]
         if not self.exact:  # the start of a search need not be exact
-            return _krylov_cycle(apply, self.random, depth=4)[:2]
+            return _krylov_cycle(apply, self.random, depth=3)[:2]
         start = self.random
         for _ in range(20):
             values, vectors, error = _krylov_cycle(apply, start, depth=8)

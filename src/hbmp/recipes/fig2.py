@@ -52,7 +52,7 @@ def neighbourhood(name: str, data, *, few: bool, seed: int):
         labels = protocols.get("nus-1").labels(data)
         sets = np.unique(labels[labels.any(axis=1)], axis=0)
         return affinities.SharedLabels().fit(None, sets[rng.choice(len(sets), 10, replace=False)] if few else sets)
-    labelme = protocols.get("labelme")
+    labelme = protocols.LabelMe()
     split = labelme.split(data, seed)
     levels = affinities.DistanceLevels(levels=(10, 5, 2, 1)).fit(labelme.features(data, split)[split.train])
     if not few:
