@@ -26,7 +26,7 @@ def save(obj, path) -> None:
     """Write an estimator as a model directory; an earlier model of that name is replaced, nothing else is."""
     path = Path(path)
     if path.exists() and not _holds_only_a_model(path):
-        raise ValueError(f"{path} exists and is not a model directory, or holds more than a model; choose another name.")
+        raise ValueError(f"{path} is not a model directory, or holds more than a model; choose another name.")
     arrays: dict[str, np.ndarray] = {}
     content = {"format": FORMAT, "hbmp": _version(), "model": _encode(obj, arrays, "model")}
     path.parent.mkdir(parents=True, exist_ok=True)
