@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hbmp import catalog, storage
+from hbmp.labels import as_array
 
 _ROWS = 65_536  # rows projected at a time
 
@@ -40,7 +41,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         if y is None and self.supervised:
             raise ValueError(f"{type(self).__name__} learns from labels: pass y.")
         if y is not None:
-            y = y if sparse.issparse(y) else np.asarray(y)
+            y = y if sparse.issparse(y) else as_array(y)
             if y.ndim == 0 or y.shape[0] != len(X):
                 raise ValueError(f"X has {len(X)} rows but y has shape {y.shape}; every row needs its label.")
         self.bit_weights_ = np.ones(self.n_bits)

@@ -5,39 +5,54 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+_MISSING = ("NoneType", "NAType", "NaTType")
+_SEVERAL = (
+    "for several labels an instance pass the 0/1 matrix that sklearn.preprocessing.MultiLabelBinarizer makes of them."
+)
+
 
 def is_label_matrix(y) -> bool:
     """Whether y holds label sets (one row of 0/1 an instance) rather than one class an instance."""
     return sparse.issparse(y) or np.ndim(y) == 2
 
 
+def as_array(y, name: str = "y") -> np.ndarray:
+    """Labels as NumPy holds them; sequences of unequal length, which it cannot hold, are told what to do."""
+    try:
+        return np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"{name} holds sequences of unequal length; {_SEVERAL}") from error
+
+
 def as_classes(y, name: str = "y") -> np.ndarray:
     """One class an instance, shape (n,), of any sortable type."""
-    classes = np.asarray(y)
+    classes = as_array(y, name)
     if classes.ndim == 2 and classes.shape[1] == 1:
         classes = classes[:, 0]
     if classes.ndim != 1:
         raise ValueError(f"{name} must hold one class an instance, shape (n,); found shape {classes.shape}.")
-    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+    if classes.dtype.kind in "fc" and not np.isfinite(classes).all():
         raise ValueError(f"{name} holds NaN or infinity; every instance needs a class.")
+    if classes.dtype.kind in "mMOT" and _any_missing(classes):
+        raise ValueError(f"{name} holds missing values; every instance needs a class.")
     if classes.dtype == object:
-        if any(value is None or (isinstance(value, float) and np.isnan(value)) for value in classes):
-            raise ValueError(f"{name} holds missing values; every instance needs a class.")
-        classes = classes.astype(str) if not _sortable(classes) else classes
-    return classes
+        if any(isinstance(value, (set, frozenset, list, tuple, dict)) for value in classes):
+            raise ValueError(f"{name} holds collections such as {classes[0]!r}; {_SEVERAL}")
+        return classes.astype(str) if not _sortable(classes) else classes
+    return classes.astype(object) if classes.dtype.kind == "T" else classes
 
 
 def as_label_sets(y, name: str = "y") -> np.ndarray:
     """Rows of 0/1 labels, shape (n, c), float32, dense."""
-    dense = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    dense = y.toarray() if sparse.issparse(y) else as_array(y, name)
     if dense.ndim != 2:
         raise ValueError(f"{name} must hold label sets, an (n, labels) matrix of 0 and 1; found shape {dense.shape}.")
     if dense.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold 0 and 1; found values of type {dense.dtype}.")
+        raise ValueError(f"{name} must hold 0 and 1; found values of type {dense.dtype}: {_SEVERAL}")
     wrong = dense[(dense != 0) & (dense != 1)]
     if wrong.size:
         raise ValueError(
-            f"{name} is read as label sets, where every value is 0 or 1; found {wrong[0]!r}. "
+            f"{name} is read as label sets, where every value is 0 or 1; found {wrong[0]}. "
             "For one class an instance pass a vector."
         )
     return np.ascontiguousarray(dense, dtype=np.float32)
@@ -53,3 +68,11 @@ def distinct_rows(rows: np.ndarray):
 
 def _sortable(classes: np.ndarray) -> bool:
     return len({type(value) for value in classes}) == 1
+
+
+def _any_missing(classes: np.ndarray) -> bool:
+    """Whether one is None, NaN, NaT, or missing in the way of pandas, which need not be installed."""
+    if classes.dtype.kind in "mM":
+        return bool(np.isnat(classes).any())
+    floats = [value for value in classes if isinstance(value, float)]
+    return bool(np.isnan(floats).any()) or any(type(value).__name__ in _MISSING for value in classes)

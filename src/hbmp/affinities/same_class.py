@@ -33,7 +33,7 @@ class SameClass(Affinity):
             )
         self.classes_, codes, counts = np.unique(as_classes(y), return_inverse=True, return_counts=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only ({self.classes_[0]!r}); codes need at least two to tell apart.")
+            raise ValueError(f"y holds one class only ({self.classes_[0]}); codes need at least two to tell apart.")
         if self.items == "instances":
             return (codes.astype(np.int64)[:, None], *each_instance(len(codes)))
         return np.arange(len(self.classes_))[:, None], codes, counts
@@ -41,7 +41,8 @@ class SameClass(Affinity):
     def _features(self, new) -> np.ndarray:
         classes = as_classes(new, "labels")
         if (classes.dtype.kind in "OSU") != (self.classes_.dtype.kind in "OSU"):
-            raise ValueError(f"The affinity knows classes like {self.classes_[0]!r}; found {classes[0]!r}.")
+            known, asked = self.classes_[:1].tolist(), classes[:1].tolist()
+            raise ValueError(f"The affinity knows classes like {known[0]!r}; found {asked[0]!r}.")
         at = np.searchsorted(self.classes_, classes).clip(max=len(self.classes_) - 1)
         return np.where(self.classes_[at] == classes, at, -1 - np.arange(len(classes)))[:, None]
 

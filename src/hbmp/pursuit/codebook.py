@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from hbmp.pursuit.fit import solve_weights
 
 
-@dataclass
+@dataclass(repr=False)
 class CodeBook:
     """Codes such that Σ_k α_k u_ik u_jk + β is the affinity of items i and j (times `scale`).
 
@@ -32,9 +33,13 @@ class CodeBook:
     weighting: str = "least-squares"
     ridge: float = 0.0
     item_weights: np.ndarray | None = None  # (items,)
-    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)), repr=False)  # intercept first, where free
-    match: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
-    affinity: Any = field(default=None, repr=False)  # fitted, to place items met later
+    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # intercept first, where free
+    match: np.ndarray = field(default_factory=lambda: np.empty(0))
+    affinity: Any = field(default=None)  # fitted, to place items met later
+
+    def __repr__(self) -> str:
+        left = self.relative_residuals[-1]
+        return f"CodeBook({len(self.codes)} items, {self.n_bits} bits, scheme={self.scheme!r}, {left:.3f} left)"
 
     @property
     def n_bits(self) -> int:
@@ -70,7 +75,7 @@ class CodeBook:
         codes = self.codes[known]
         unseen = np.flatnonzero(known < 0)
         if unseen.size:
-            rows = new_items[unseen] if hasattr(new_items, "shape") else [new_items[i] for i in unseen]
+            rows = (new_items if sparse.issparse(new_items) else np.asarray(new_items))[unseen]
             codes[unseen] = self.codes_from_affinities(self.affinity.cross(rows))
         return codes
 
