@@ -1,7 +1,8 @@
 # Two commands do everything on a machine with Python >= 3.11 and make:
 #   make demo    install the core into .venv, fit HBMP on real digits, print what it did
 #   make test    install the development extras into .venv, run linter, type checker and tests
-# Nothing is written outside this directory: caches and temporary files go to .cache/.
+# Nothing stays outside this directory: caches and temporary files go to .cache/. Only the tests that start a database
+# or workers use a folder of the system's temporary directory while they run, because unix sockets take no long paths.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,6 +10,10 @@ export PIP_NO_CACHE_DIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export XDG_CACHE_HOME := $(CURDIR)/.cache
 export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
+export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
+export HYPOTHESIS_STORAGE_DIRECTORY := $(CURDIR)/.cache/hypothesis
+# Packages are unpacked here rather than in /tmp, which is small on some machines.
+INSTALL := mkdir -p .cache/tmp && TMPDIR='$(CURDIR)/.cache/tmp' $(BIN)/pip install --quiet -c constraints.txt
 
 .PHONY: demo test check bench clean
 
@@ -16,6 +21,7 @@ demo: .venv/demo-installed
 	$(BIN)/python -m hbmp.demo
 
 test: check
+	mkdir -p .cache
 	$(BIN)/python -m pytest -n 2 --basetemp=.cache/pytest -o cache_dir=.cache/pytest-cache
 
 check: .venv/dev-installed
@@ -30,12 +36,12 @@ bench: .venv/dev-installed
 	$(PYTHON) -m venv .venv
 
 .venv/demo-installed: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[plots]'
+	$(INSTALL) -e '.[plots]'
 	touch $@
 
 .venv/dev-installed: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	touch $@ .venv/demo-installed
 
 clean:
-	rm -rf .venv .cache demo build dist src/*.egg-info
+	rm -rf .venv .cache build dist src/*.egg-info
