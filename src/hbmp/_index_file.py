@@ -87,6 +87,7 @@ _READERS: dict[int, Callable[[Path, dict], tuple[dict, dict[str, NDArray]]]] = {
 def replacing(path: str | os.PathLike) -> Iterator[str]:
     """A temporary name in the same folder that becomes `path` if the block ends well, and vanishes if not."""
     target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
     try:

@@ -47,8 +47,7 @@ def as_label_sets(y, name: str = "y") -> np.ndarray:
     dense = y.toarray() if sparse.issparse(y) else as_array(y, name)
     if dense.ndim != 2:
         raise ValueError(f"{name} must hold label sets, an (n, labels) matrix of 0 and 1; found shape {dense.shape}.")
-    if dense.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold 0 and 1; found values of type {dense.dtype}: {_SEVERAL}")
+    refuse_words(dense, name)
     wrong = dense[(dense != 0) & (dense != 1)]
     if wrong.size:
         raise ValueError(
@@ -56,6 +55,12 @@ def as_label_sets(y, name: str = "y") -> np.ndarray:
             "For one class an instance pass a vector."
         )
     return np.ascontiguousarray(dense, dtype=np.float32)
+
+
+def refuse_words(matrix, name: str = "y") -> None:
+    """Label sets written as words in rows are told to come as numbers."""
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold 0 and 1; found values of type {matrix.dtype}: {_SEVERAL}")
 
 
 def distinct_rows(rows: np.ndarray):

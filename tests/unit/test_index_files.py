@@ -102,6 +102,12 @@ def test_a_later_format_is_named(tmp_path):
         hbmp.Index.load(path)
 
 
+def test_save_makes_the_folders_above(tmp_path):
+    path = tmp_path / "new" / "deeper" / "codes.hbmp"
+    hbmp.Index(8).add(np.ones((3, 8), np.int8)).save(path)
+    assert len(hbmp.Index.load(path)) == 3
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     rng = np.random.default_rng(2)
     codes, index = some_index(rng, n_items=50)

@@ -47,6 +47,9 @@ def test_several_labels_an_instance_are_told_to_come_as_a_matrix(labels, found):
     X = np.random.default_rng(0).standard_normal((12, 4))
     with pytest.raises(ValueError, match=rf"{found}.*MultiLabelBinarizer"):
         hbmp.HBMP(4).fit(X, labels)
+    codes = np.ones((12, 4), np.int8)
+    with pytest.raises(ValueError, match=rf"{found.replace('y', 'query_labels', 1)}.*MultiLabelBinarizer"):
+        metrics.mean_average_precision(codes, codes, labels, labels)
 
 
 def test_the_matrix_that_is_recommended_is_taken():

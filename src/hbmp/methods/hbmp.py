@@ -137,7 +137,7 @@ class HBMP(Hasher):
 
     def _affinity(self, y):
         if not isinstance(self.affinity, str):
-            return clone(self.affinity)
+            return _piece(self.affinity, "affinity", "affinities", "A matrix of affinities goes to hbmp.infer_codes.")
         name = self.affinity
         if name == "auto":
             name = "distance_levels" if y is None else "shared_labels" if is_label_matrix(y) else "same_class"
@@ -145,7 +145,7 @@ class HBMP(Hasher):
 
     def _function(self):
         if not isinstance(self.function, str):
-            return clone(self.function)
+            return _piece(self.function, "function", "functions", "For example hbmp.functions.Linear().")
         function = catalog.resolve("functions", "kernel" if self.function == "auto" else self.function)
         shared = {"device": self.device, "verbose": self.verbose}
         return function.set_params(**{key: value for key, value in shared.items() if key in function.get_params()})
@@ -154,6 +154,13 @@ class HBMP(Hasher):
         if y is not None or len(X) <= self.max_items:
             return slice(None)
         return np.sort(rng.choice(len(X), self.max_items, replace=False))
+
+
+def _piece(given, name, folder, hint):
+    """A copy of an object that the user passed, so that fitting leaves theirs untouched."""
+    if isinstance(given, type) or not hasattr(given, "fit"):
+        raise ValueError(f"{name} must be a name or an object from hbmp.{folder}, found {type(given).__name__}. {hint}")
+    return clone(given)
 
 
 def _take(y, rows):

@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from hbmp.labels import as_classes, distinct_rows
+from hbmp.labels import as_array, as_classes, distinct_rows, refuse_words
 
 _MOST_DENSE_LABELS = 1 << 27  # bytes that a label matrix may take for a moment while its distinct rows are found
 
@@ -54,7 +54,8 @@ class SharedLabels:
     """Grade = number of labels that query and item share; 0/1 matrices (n, c), NumPy or scipy.sparse."""
 
     def __init__(self, query_labels, database_labels):
-        queries, database = _label_matrix(query_labels), _label_matrix(database_labels)
+        queries = _label_matrix(query_labels, "query_labels")
+        database = _label_matrix(database_labels, "database_labels")
         if queries.shape[1] != database.shape[1]:
             raise ValueError(
                 f"Queries and database must carry the same labels, found {queries.shape[1]} and {database.shape[1]} "
@@ -142,7 +143,8 @@ def _from_labels(query_labels, database_labels) -> Relevance:
     if query_labels is None or database_labels is None:
         raise ValueError("Nothing says what is relevant. Pass query_labels and database_labels, or relevance=.")
     dimensions = [
-        labels.ndim if sparse.issparse(labels) else np.ndim(labels) for labels in (query_labels, database_labels)
+        labels.ndim if sparse.issparse(labels) else as_array(labels, name).ndim
+        for labels, name in ((query_labels, "query_labels"), (database_labels, "database_labels"))
     ]
     if dimensions == [1, 1]:
         return SameClass(query_labels, database_labels)
@@ -162,8 +164,10 @@ def _distinct_sets(labels: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarr
     return sparse.csr_array(sets).astype(np.int32), set_of_item
 
 
-def _label_matrix(labels) -> sparse.csr_array:
-    matrix = sparse.csr_array(labels if sparse.issparse(labels) else np.asarray(labels))
+def _label_matrix(labels, name: str) -> sparse.csr_array:
+    given = labels if sparse.issparse(labels) else as_array(labels, name)
+    refuse_words(given, name)
+    matrix = sparse.csr_array(given)
     if matrix.nnz and not np.isin(matrix.data, (0, 1)).all():
         raise ValueError("A label matrix holds only 0 and 1, found other values. Use relevance=Graded(...) for grades.")
     return matrix.astype(np.int32)
