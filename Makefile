@@ -12,6 +12,9 @@ export XDG_CACHE_HOME := $(CURDIR)/.cache
 export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CURDIR)/.cache/hypothesis
+export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/torchinductor
+# The tests load ONNX Runtime, which otherwise reports its use to its makers.
+export ORT_DISABLE_TELEMETRY := 1
 # Packages are unpacked here rather than in /tmp, which is small on some machines.
 INSTALL := mkdir -p .cache/tmp && TMPDIR='$(CURDIR)/.cache/tmp' $(BIN)/pip install --quiet -c constraints.txt
 
