@@ -111,6 +111,7 @@ def test_residual_operator_is_the_residual_matrix(small_items, monkeypatch):
     R = random_affinity(20)
     fit = make_fit(R)
     fit.item_weights = fit._c = np.random.default_rng(2).uniform(0.5, 2, 20)
+    fit._unweighted = False
     monkeypatch.setattr("hbmp.pursuit.fit.SMALL_ITEMS", small_items)
     A = residual_matrix(fit, R)
     vectors = np.random.default_rng(1).standard_normal((20, 4))

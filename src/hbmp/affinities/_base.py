@@ -68,10 +68,14 @@ class Affinity(BaseEstimator):
 
     def block(self, rows=slice(None), columns=slice(None), *, device: str = "auto") -> np.ndarray:
         """The values of R at the given rows and columns (index arrays or slices), float32."""
+        return to_numpy(self.block_on(pick_device(device), rows, columns))
+
+    def block_on(self, device: str, rows=slice(None), columns=slice(None)):
+        """The same as a tensor that stays on the device."""
         features = self._tensor(device)
         a, b = features[rows], features[columns]
         with threads_for(2 * a.numel() * len(b)):
-            return to_numpy(self._values(a, b))
+            return self._values(a, b)
 
     def diagonal(self) -> np.ndarray:
         """R_ii of every item, float64."""

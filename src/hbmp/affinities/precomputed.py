@@ -47,6 +47,10 @@ class Precomputed(Affinity):
         """The given values themselves, in their own precision."""
         return self.values_[rows][:, columns]
 
+    def block_on(self, device, rows=slice(None), columns=slice(None)):
+        """The given values as a single-precision tensor on the device."""
+        return to_torch(np.ascontiguousarray(self.values_[rows][:, columns], dtype=np.float32), device)
+
     def matrix(self, *, device="cpu") -> np.ndarray:
         """The matrix itself: it is in memory already."""
         return self.values_

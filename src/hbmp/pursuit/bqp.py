@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 NAMES = ("none", "resample", "one-flip", "tabu")
+_MOST_ROUNDS = 100  # far more than a search needs; in single precision rounding could keep one going
 
 
 def improve_starts(name: str, fit, starts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -89,30 +90,32 @@ def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.nd
         signs, field = one_flip_together(fit, signs[:, None], field[:, None])
         return signs[:, 0], field[:, 0]
     signs, field = signs.astype(field.dtype), field.copy()
-    block_size = int(np.clip(len(signs) // 4, 256, 2048))
+    block_size = int(np.clip(len(signs) // 4, 256, fit.operator.most_in_block))
     noise = _noise(fit, field)
-    while True:
+    for _ in range(_MOST_ROUNDS):
         gain = -signs * field
         if gain.max() <= noise:
-            return signs.astype(np.int8), field
+            break
         # Items close to gaining are in the block too: the flips of others often make them gain.
         block = np.sort(np.argpartition(gain, -block_size)[-block_size:])
         flipped = _flip_within(fit.residual_block(block), signs[block], gain[block], noise)
         items = block[flipped]
         field += fit.residual_times_columns(items, -2 * signs[items])
         signs[items] *= -1
+    return signs.astype(np.int8), field
 
 
 def _flip_within(block: np.ndarray, signs: np.ndarray, gain: np.ndarray, noise: float) -> np.ndarray:
     """Best single flips in turn inside one block until none helps; which of its items ended up flipped."""
     signs, start = signs.copy(), signs
-    while True:
+    for _ in range(10 * len(signs)):
         best = _first_best(gain, noise)
         if gain[best] <= noise:
-            return np.flatnonzero(signs != start)
+            break
         signs[best] *= -1
         gain[best] *= -1
         gain -= (2 * signs[best]) * signs * block[best]
+    return np.flatnonzero(signs != start)
 
 
 def _first_best(gain: np.ndarray, noise: float) -> int:

@@ -71,6 +71,7 @@ class Fit:
         self.operator, self.scale, self.free = operator, scale, int(intercept)
         self.item_weights = item_weights
         self._c = item_weights.astype(operator.dtype)  # the same, in the precision of products
+        self._unweighted = bool((item_weights == 1).all())
         self.values_on_diagonal = operator.diagonal() * scale
         self.fits_diagonal = diagonal == "fit"
         out = 0.0 if self.fits_diagonal else item_weights**2  # weight of the diagonal in what is left out
@@ -201,7 +202,7 @@ class Fit:
         return block
 
     def _weighted(self, block: np.ndarray, items=slice(None)) -> np.ndarray:
-        return block * self._c[items, None] * self._c[items]
+        return block if self._unweighted else block * self._c[items, None] * self._c[items]
 
     def _finish(self, product, overlaps, vectors):
         """Subtract what the directions explain and the diagonal, and weight the rows."""

@@ -34,6 +34,7 @@ class DenseOperator:
     """R as an array. (NumPy, not torch: the many small row reads of a search cost it a hundredth.)"""
 
     steps_at_once = 4  # products a search may spend on flipping many signs together; here single flips are cheap
+    most_in_block = 2048  # items searched together
 
     def __init__(self, affinity: Affinity, dtype):
         self.affinity, self.dtype = affinity, dtype
@@ -66,7 +67,8 @@ class DeviceOperator:
     """R as a single-precision matrix on a GPU; vectors come and go as arrays."""
 
     dtype = np.float32
-    steps_at_once = 30  # a product costs less than the transfers of a block
+    steps_at_once = 20  # a product costs less than the transfers of a block
+    most_in_block = 512
 
     def __init__(self, affinity: Affinity, device: str):
         import torch
@@ -74,7 +76,7 @@ class DeviceOperator:
         self.affinity, self.device, self.n_items = affinity, device, affinity.n_items_
         self.values = torch.empty((self.n_items, self.n_items), device=device)
         for rows in affinity.row_blocks():
-            self.values[rows] = to_torch(affinity.block(rows, device=device), device)
+            self.values[rows] = affinity.block_on(device, rows)
 
     def matmul(self, vectors: np.ndarray) -> np.ndarray:
         """R @ vectors."""
@@ -107,6 +109,7 @@ class AffinityOperator:
     """R as the affinity computes it, never whole."""
 
     steps_at_once = 30  # a product costs little next to a million single flips
+    most_in_block = 2048
 
     def __init__(self, affinity: Affinity, device: str):
         self.affinity, self.dtype, self.device = affinity, np.float32, device
