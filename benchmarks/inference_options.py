@@ -82,9 +82,13 @@ def measure(data, n_bits, seed, options):
     }
 
 
-def run(folder, seeds, bits):
+SETS = {"digits": digits, "cifar10": cifar10, "coco": coco}
+
+
+def run(folder, seeds, bits, sets):
     rows = []
-    for name, load in {"digits": digits, "cifar10": cifar10, "coco": coco}.items():
+    for name in sets:
+        load = SETS[name]
         if name != "digits" and folder is None:
             continue
         for option, settings in OPTIONS.items():
@@ -135,6 +139,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--sets", choices=SETS, nargs="+", default=list(SETS))
     parser.add_argument("--bits", type=int, nargs="+", default=[16, 32, 48])
     parser.add_argument("--table", action="store_true", help="print the stored results as Markdown")
     parser.add_argument("--fill", type=Path, metavar="PAGE", help="write them between the markers of a page")
@@ -144,4 +149,4 @@ if __name__ == "__main__":
     elif given.table:
         print(table())
     else:
-        run(given.data_dir, given.seeds, given.bits)
+        run(given.data_dir, given.seeds, given.bits, given.sets)

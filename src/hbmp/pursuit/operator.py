@@ -34,7 +34,7 @@ class DenseOperator:
     """R as an array. (NumPy, not torch: the many small row reads of a search cost it a hundredth.)"""
 
     steps_at_once = 4  # products a search may spend on flipping many signs together; here single flips are cheap
-    most_in_block = 2048  # items searched together
+    most_in_block = 1024  # items searched together
 
     def __init__(self, affinity: Affinity, dtype):
         self.affinity, self.dtype = affinity, dtype
