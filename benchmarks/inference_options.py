@@ -99,7 +99,9 @@ def run(folder, seeds, bits, sets):
                 mean = {key: float(np.mean([score[key] for score in scores])) for key in scores[0]}
                 rows.append({"data": name, "option": option, "bits": n_bits, "seeds": seeds, **mean})
                 print(json.dumps(rows[-1]), flush=True)
-    RESULTS.write_text(json.dumps({"command": "python benchmarks/inference_options.py", "rows": rows}, indent=1))
+    given = f"--data-dir DIR --sets {' '.join(sets)} --seeds {seeds} --bits {' '.join(map(str, bits))}"
+    command = f"python benchmarks/inference_options.py {given}"
+    RESULTS.write_text(json.dumps({"command": command, "rows": rows}, indent=1) + "\n")
 
 
 def table():
