@@ -115,7 +115,7 @@ def nuswide(path):
 
 
 def growth():
-    """Low-rank affinities, 32 bits: ten times the items, at most twelve times the time; a million within 8 GB."""
+    """Low-rank affinities, 8 bits: ten times the items, at most twelve times the time; a million within 8 GB."""
     found = {}
     for name, make in {
         "same_class": lambda n: SameClass(items="instances").fit(None, np.arange(n) % 1000),
@@ -124,7 +124,7 @@ def growth():
         seconds = []
         for n in (100_000, 1_000_000):
             affinity = make(n)
-            seconds.append(timed(lambda affinity=affinity: hbmp.infer_codes(affinity, 32))[1])
+            seconds.append(timed(lambda affinity=affinity: hbmp.infer_codes(affinity, 8))[1])
         found[name] = {"seconds": seconds, "growth": seconds[1] / seconds[0], "peak_gb": peak_memory()}
     return found
 
