@@ -11,13 +11,12 @@ bit weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from pathlib import Path
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from hbmp.files import write_into_place
 from hbmp.functions.kernel import Kernel
 
 _OPSET, _IR_VERSION = 17, 8  # of 2022: old enough for any runtime in use
@@ -35,14 +34,7 @@ def to_onnx(model, path: str | Path) -> Path:
     proto = _encoder(_layers_of(model, kernel.linear_ if kernel else function), kernel)
     onnx.helper.set_model_props(proto, {"hbmp.bit_weights": json.dumps(np.asarray(model.bit_weights_).tolist())})
     onnx.checker.check_model(proto, full_check=True)
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        beside.write_bytes(proto.SerializeToString())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-    return path
+    return write_into_place(path, proto.SerializeToString())
 
 
 def _layers_of(model, function) -> list[tuple[np.ndarray, np.ndarray]]:

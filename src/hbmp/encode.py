@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hbmp import hamming
 from hbmp._encode_parts import Job, Part, encode_part, plan_parts, read_head
+from hbmp.files import write_into_place
 
 _DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names that begin with an underscore
 _FORMAT = 1
@@ -128,9 +129,7 @@ def _claim(folder: Path, description: dict) -> None:
     if not path.exists():
         if any(folder.glob("*.parquet")):
             raise ValueError(f"{folder} holds Parquet files of something else; name an empty folder.")
-        beside = path.with_suffix(".tmp")
-        beside.write_text(json.dumps(description, indent=1) + "\n")
-        os.replace(beside, path)
+        write_into_place(path, json.dumps(description, indent=1) + "\n")
         return
     found = json.loads(path.read_text())
     differing = [key for key, value in description.items() if found.get(key) != value]

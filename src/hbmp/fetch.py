@@ -20,6 +20,7 @@ from hbmp import datasets
 from hbmp._download import DownloadError, discard, download
 from hbmp._unpack import is_archive, unpack
 from hbmp.datasets import DataSet, Remote
+from hbmp.files import write_into_place
 
 _LOCK = "fetch.json"
 
@@ -165,6 +166,4 @@ def _read_lock(folder: Path) -> dict:
 
 
 def _write_lock(folder: Path, lock: dict) -> None:
-    beside = folder / f"{_LOCK}.part"
-    beside.write_text(json.dumps(lock, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(beside, folder / _LOCK)
+    write_into_place(folder / _LOCK, json.dumps(lock, indent=1, sort_keys=True) + "\n")

@@ -16,6 +16,7 @@ from pathlib import Path
 from hbmp import _report_figures, _report_tables
 from hbmp._report_tables import PAPER_TABLES, group_name
 from hbmp.experiment import load_results
+from hbmp.files import write_into_place
 from hbmp.recipes._reproduce import headline
 
 _MARKED = re.compile(r"(<!-- results:([\w.-]+) -->\n)(.*?)(<!-- /results -->)", flags=re.S)
@@ -55,9 +56,7 @@ def write(results_dir="results", out_html="report.html") -> Path:
     )
     out = Path(out_html)
     out.parent.mkdir(parents=True, exist_ok=True)
-    beside = out.with_name(f".{out.name}.part")
-    beside.write_text(page, encoding="utf-8")
-    return beside.replace(out)
+    return write_into_place(out, page)
 
 
 def markdown_tables(results_dir="results") -> dict[str, str]:

@@ -28,8 +28,12 @@ def improve_starts(name: str, fit, starts: np.ndarray, rng: np.random.Generator)
         search = one_flip if name == "one-flip" else tabu
         searched = [search(fit, starts[:, k], fields[:, k], rng) for k in range(starts.shape[1])]
         starts, fields = (np.stack(part, axis=1) for part in zip(*searched, strict=True))
-    match = np.einsum("nk,nk->k", starts, fields, dtype=np.float64)
-    return starts * starts[0], match
+    return starts * starts[0], _matches(starts, fields)
+
+
+def _matches(signs: np.ndarray, fields: np.ndarray) -> np.ndarray:
+    """vᵀAv of every column, in double precision."""
+    return np.einsum("nk,nk->k", signs, fields, dtype=np.float64)
 
 
 def flip_at_once(fit, starts: np.ndarray, fields: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,12 +44,12 @@ def flip_at_once(fit, starts: np.ndarray, fields: np.ndarray, steps: int) -> tup
     """
     signs = starts.astype(fields.dtype)
     noise, share = _noise(fit, fields), np.ones(signs.shape[1])
-    values = np.einsum("nk,nk->k", signs, fields, dtype=np.float64)
+    values = _matches(signs, fields)
     for _ in range(steps):
         gains = -signs * fields
         trial = np.where(gains > _thresholds(gains, share, noise), -signs, signs)
         trial_fields = fit.residual_times(trial)
-        trial_values = np.einsum("nk,nk->k", trial, trial_fields, dtype=np.float64)
+        trial_values = _matches(trial, trial_fields)
         better = trial_values > values + noise
         signs, fields = np.where(better, trial, signs), np.where(better, trial_fields, fields)
         values, share = np.where(better, trial_values, values), np.where(better, share, share / 2)

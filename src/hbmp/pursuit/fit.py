@@ -137,6 +137,7 @@ class Fit:
 
     def replace(self, position: int, signs: np.ndarray) -> None:
         """Put other signs in the place of a direction; the weights stay as they are."""
+        self._small = None
         self.directions[:, position] = signs
         self.gram[position] = self.gram[:, position] = self.gram_column(signs)
         self.gram[position, position] = self.own_size

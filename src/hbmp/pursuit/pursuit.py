@@ -166,22 +166,23 @@ class _Pursuit:
 
     def _set_weights(self) -> None:
         """Weights of all bits by the scheme, and the residual they leave (Alg. 1, line 7)."""
-        fit, size = self.fit, self.fit.directions.shape[1]
-        if self.settings.scheme == "constant":
-            self.weights = np.ones(size)
-        elif self.settings.scheme == "regress":
-            self.weights = self._solve(np.arange(size))
-        self.residuals.append(fit.residual(self.weights))
+        self.weights = self._weights_of_first(self.fit.directions.shape[1])
+        self.residuals.append(self.fit.residual(self.weights))
         self._set_search_weights()
+
+    def _weights_of_first(self, size: int) -> np.ndarray:
+        """Weights the scheme gives the first directions: refitted, or as they were set in their turn."""
+        if self.settings.scheme == "regress":
+            return self._solve(np.arange(size))
+        return np.ones(size) if self.settings.scheme == "constant" else self.weights[:size]
 
     def _set_search_weights(self) -> None:
         """Weights the next step looks past: those of the present explanation alone."""
-        fit, active = self.fit, self._active()
-        fit.weights = np.zeros(fit.directions.shape[1])
-        regress = self.settings.scheme == "regress"
+        active, weights = self._active(), np.zeros(self.fit.directions.shape[1])
         solved = self.settings.weighting == "least-squares" and not self.round_start
-        again = regress and not solved
-        fit.weights[active] = self._solve(active, "least-squares") if again else self.weights[active]
+        again = self.settings.scheme == "regress" and not solved
+        weights[active] = self._solve(active, "least-squares") if again else self.weights[active]
+        self.fit.weights = weights
 
     def refine(self) -> None:
         """One cyclic pass: search each bit again from where it is, given all others; keep what lowers the residual."""
@@ -195,7 +196,7 @@ class _Pursuit:
             if signs.tobytes() in self.taken:
                 continue
             fit.replace(position, signs)
-            weights = self._refitted()
+            weights = self._weights_of_first(fit.directions.shape[1])
             if fit.residual(weights) < best * (1 - 1e-9):
                 self.taken.discard(before.astype(np.int8).tobytes())
                 self.taken.add(signs.tobytes())
@@ -211,11 +212,6 @@ class _Pursuit:
         weights[position] = 0
         return weights
 
-    def _refitted(self) -> np.ndarray:
-        if self.settings.scheme != "regress":
-            return self.weights
-        return self._solve(np.arange(len(self.weights)))
-
     def _solve(self, directions: np.ndarray, weighting: str | None = None) -> np.ndarray:
         """Regressed weights of some directions alone."""
         part, settings = np.ix_(directions, directions), self.settings
@@ -226,10 +222,7 @@ class _Pursuit:
         """The residual of every prefix, after earlier bits have changed."""
         fit = self.fit
         for size in range(fit.free, fit.directions.shape[1] + 1):
-            weights = self.weights[:size]
-            if self.settings.scheme == "regress":
-                weights = self._solve(np.arange(size))
-            self.residuals[size - fit.free] = fit.residual(weights)
+            self.residuals[size - fit.free] = fit.residual(self._weights_of_first(size))
 
     def code_book(self, affinity) -> CodeBook:
         """The result, without the working state."""
