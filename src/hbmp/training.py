@@ -2,6 +2,7 @@
 
 A `Recipe` says how to train; `train` does it for any module, any batches and any loss. Batches come from an object
 with `batches(generator)` that yields tuples `(inputs, *rest)`; the loss is called as `loss(module(inputs), *rest)`.
+A loss with parameters of its own (proxies, a classifier) is a module too and is trained along.
 """
 
 from __future__ import annotations
@@ -90,11 +91,13 @@ def train(
 ) -> list[float]:
     """Train `module` in place; returns the mean loss of each epoch."""
     import torch
+    from torch import nn
 
-    optimizer = recipe.make_optimizer(module.parameters())
+    trained = nn.ModuleList([module, loss] if isinstance(loss, nn.Module) else [module])
+    optimizer = recipe.make_optimizer(trained.parameters())
     order = torch.Generator().manual_seed(seed)
     steps, step, history = max(1, recipe.epochs * len(data)), 0, []
-    module.train()
+    trained.train()
     bar = tqdm(total=steps, desc=label, unit="step", disable=None if progress else True, leave=False)
     operations = 6 * recipe.batch_size * sum(parameter.numel() for parameter in module.parameters())
     with bar, threads_for(operations):
@@ -111,5 +114,5 @@ def train(
                 bar.update()
             history.append(float(total) / len(data))
             bar.set_postfix(loss=f"{history[-1]:.4f}")
-    module.eval()
+    trained.eval()
     return history

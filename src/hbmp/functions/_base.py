@@ -10,7 +10,7 @@ class HashFunction(BaseEstimator):
     """Base of all hash functions.
 
     `fit(X, targets, bit_weights=None)` learns (n, b) target codes from (n, d) features; `project(X)` gives float32
-    scores whose signs are the codes.
+    scores whose signs are the codes. Functions trained by gradients also take any loss: `learn(X, loss, *rest)`.
     """
 
     smoke: dict = {}
@@ -18,6 +18,13 @@ class HashFunction(BaseEstimator):
     def fit(self, X: np.ndarray, targets: np.ndarray, *, bit_weights=None, random_state=None):
         """Learn the targets."""
         raise NotImplementedError
+
+    def learn(self, X: np.ndarray, loss, *rest: np.ndarray, n_bits: int, random_state=None):
+        """Minimise any torch loss of the scores, called batch by batch as `loss(scores, *rows of rest)`."""
+        raise ValueError(
+            f"{type(self).__name__} is not trained by gradients, so it cannot minimise a loss of its scores. "
+            "Use function='linear', 'mlp' or 'kernel'."
+        )
 
     def project(self, X: np.ndarray) -> np.ndarray:
         """Scores, float32, shape (n, b)."""

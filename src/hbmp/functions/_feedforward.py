@@ -37,16 +37,21 @@ class FeedForward(HashFunction):
 
     def fit(self, X, targets, *, bit_weights=None, random_state=None):
         """Learn the targets with minibatches; the same seed gives the same function."""
+        loss = code_loss(self.loss, self._importance(bit_weights, pick_device(self.device)))
+        targets = np.ascontiguousarray(targets)
+        return self.learn(X, loss, targets, n_bits=targets.shape[1], random_state=random_state)
+
+    def learn(self, X, loss, *rest, n_bits, random_state=None):
+        """Minimise `loss(scores, *rest)` with minibatches; a loss that is a module is trained along."""
         device = pick_device(self.device)
         seed = draw_seed(as_generator(random_state))
         mean, scale = _standardisation(X)
         inputs = to_torch(((X - mean) / scale).astype(np.float32), device)
-        codes = to_torch(np.ascontiguousarray(targets), device)
         recipe = self._recipe(len(X))
+        data = ArrayBatches(inputs, *(to_torch(array, device) for array in rest), batch_size=recipe.batch_size)
         with seeded(seed, device):
-            module = self._module(X.shape[1], targets.shape[1]).to(device)
-            data = ArrayBatches(inputs, codes, batch_size=recipe.batch_size)
-            loss = code_loss(self.loss, self._importance(bit_weights, device))
+            module = self._module(X.shape[1], n_bits).to(device)
+            loss = loss.to(device) if hasattr(loss, "to") else loss
             self.loss_ = train(module, data, loss, recipe, seed=seed, progress=self.verbose, label="hash function")
         self.layers_ = _folded(_layers(module), mean, scale)
         return self

@@ -26,34 +26,50 @@ class Kernel(HashFunction):
     width : σ as a multiple of the typical distance between samples and anchors
     max_rows : more samples than this are drawn down to it for training, which bounds memory
     linear : the function on top, with its own settings, or None for its defaults
+    device, verbose : of that default
     """
 
     smoke = {"n_anchors": 8, "linear": Linear(epochs=2)}
 
-    def __init__(self, *, n_anchors=2000, width=0.5, max_rows=100_000, linear=None):
+    def __init__(self, *, n_anchors=2000, width=0.5, max_rows=100_000, linear=None, device="auto", verbose=False):
         self.n_anchors = n_anchors
         self.width = width
         self.max_rows = max_rows
         self.linear = linear
+        self.device = device
+        self.verbose = verbose
 
     def fit(self, X, targets, *, bit_weights=None, random_state=None):
         """Draw the anchors, measure the width, learn the targets."""
-        rng = as_generator(random_state)
-        drawn = rng.permutation(len(X))[: self.max_rows]
-        X, targets = X[drawn], targets[drawn]
-        self.mean_, self.scale_ = X.mean(axis=0), max(float(X.std()), 1e-12)
-        rows = self._rows(X)
-        self.anchors_ = rows[: self.n_anchors].copy()
-        typical = float(np.median(_squared_distances(rows[-2000:], self.anchors_)))
-        self.spread_ = max(typical * self.width**2, 1e-12)
-        self.linear_ = clone(self.linear if self.linear is not None else Linear())
-        self.linear_.fit(self._kernel(rows), targets, bit_weights=bit_weights, random_state=draw_seed(rng))
+        rows, drawn, rng = self._anchor(X, random_state)
+        self.linear_.fit(self._kernel(rows), targets[drawn], bit_weights=bit_weights, random_state=draw_seed(rng))
+        return self
+
+    def learn(self, X, loss, *rest, n_bits, random_state=None):
+        """Draw the anchors, measure the width, minimise `loss(scores, *rest)`."""
+        rows, drawn, rng = self._anchor(X, random_state)
+        drawn_rest = [array[drawn] for array in rest]
+        self.linear_.learn(self._kernel(rows), loss, *drawn_rest, n_bits=n_bits, random_state=draw_seed(rng))
         return self
 
     def project(self, X):
         """Scores of the linear function on the kernel features, a few thousand rows at a time."""
         parts = [self._rows(X[start : start + 8192]) for start in range(0, len(X), 8192)]
         return np.concatenate([self.linear_.project(self._kernel(part)) for part in parts])
+
+    def _anchor(self, X, random_state):
+        """Anchors and width from at most `max_rows` samples: (these, their positions, the generator)."""
+        rng = as_generator(random_state)
+        drawn = rng.permutation(len(X))[: self.max_rows]
+        X = X[drawn]
+        self.mean_, self.scale_ = X.mean(axis=0), max(float(X.std()), 1e-12)
+        rows = self._rows(X)
+        self.anchors_ = rows[: self.n_anchors].copy()
+        typical = float(np.median(_squared_distances(rows[-2000:], self.anchors_)))
+        self.spread_ = max(typical * self.width**2, 1e-12)
+        default = Linear(device=self.device, verbose=self.verbose)
+        self.linear_ = clone(default if self.linear is None else self.linear)
+        return rows, drawn, rng
 
     def _rows(self, X):
         return (np.asarray(X, dtype=np.float32) - self.mean_) / np.float32(self.scale_)

@@ -8,13 +8,13 @@ are weighted by the weights of stage one.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp import catalog
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.labels import is_label_matrix
+from hbmp.methods._function import copied, make_function
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
 
@@ -119,7 +119,7 @@ class HBMP(Hasher):
         )
         self.bit_weights_ = self.codebook_.weights.copy()
         targets = self.codebook_.codes[affinity.item_of_]
-        self.function_ = self._function()
+        self.function_ = make_function(self.function, device=self.device, verbose=self.verbose)
         self.function_.fit(X[rows], targets, bit_weights=self.bit_weights_, random_state=draw_seed(rng))
         self.unmatched_ = self.function_.unmatched(X[rows], targets)
         if y is None:
@@ -137,30 +137,16 @@ class HBMP(Hasher):
 
     def _affinity(self, y):
         if not isinstance(self.affinity, str):
-            return _piece(self.affinity, "affinity", "affinities", "A matrix of affinities goes to hbmp.infer_codes.")
+            return copied(self.affinity, "affinity", "affinities", "A matrix of affinities goes to hbmp.infer_codes.")
         name = self.affinity
         if name == "auto":
             name = "distance_levels" if y is None else "shared_labels" if is_label_matrix(y) else "same_class"
         return catalog.resolve("affinities", name)
 
-    def _function(self):
-        if not isinstance(self.function, str):
-            return _piece(self.function, "function", "functions", "For example hbmp.functions.Linear().")
-        function = catalog.resolve("functions", "kernel" if self.function == "auto" else self.function)
-        shared = {"device": self.device, "verbose": self.verbose}
-        return function.set_params(**{key: value for key, value in shared.items() if key in function.get_params()})
-
     def _training_rows(self, X, y, rng) -> np.ndarray | slice:
         if y is not None or len(X) <= self.max_items:
             return slice(None)
         return np.sort(rng.choice(len(X), self.max_items, replace=False))
-
-
-def _piece(given, name, folder, hint):
-    """A copy of an object that the user passed, so that fitting leaves theirs untouched."""
-    if isinstance(given, type) or not hasattr(given, "fit"):
-        raise ValueError(f"{name} must be a name or an object from hbmp.{folder}, found {type(given).__name__}. {hint}")
-    return clone(given)
 
 
 def _take(y, rows):
