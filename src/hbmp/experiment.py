@@ -194,10 +194,9 @@ def _save_split(split, folder: Path, name: str) -> None:
 
 def _record(cell: Cell, protocol, data, split, method, codes: Codes, device: str) -> dict:
     start = time.perf_counter()
-    scores = protocol.evaluate(
+    scores, curve = protocol.evaluate_with_curve(
         codes.query, codes.database, data, split, bit_weights=codes.bit_weights, query_scores=codes.query_scores
     )
-    curve = protocol.curve(codes.query, codes.database, data, split, bit_weights=codes.bit_weights)
     seconds = {**codes.seconds, "evaluate": time.perf_counter() - start}
     return {
         "key": cell.key,

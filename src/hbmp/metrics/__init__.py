@@ -5,11 +5,19 @@ Each metric ranks the database for each query by (weighted) Hamming distance, in
 rule and gain: all of them are arguments, and the defaults are those of the paper's own evaluation.
 """
 
-from hbmp.metrics.average_precision import average_precision_per_query, mean_average_precision, self_retrieval_map
+from hbmp.metrics.average_precision import (
+    average_precision_per_query,
+    average_precision_scorer,
+    mean_average_precision,
+    self_retrieval_map,
+)
 from hbmp.metrics.bootstrap import ConfidenceInterval, confidence_interval
-from hbmp.metrics.ndcg import ndcg, ndcg_per_query
+from hbmp.metrics.ndcg import find_largest_grade, ndcg, ndcg_per_query, ndcg_scorer
 from hbmp.metrics.precision import (
     PrecisionRecall,
+    curve_of,
+    curve_ranks,
+    hits_scorer,
     precision_at,
     precision_recall_curve,
     radius_precision,
@@ -17,6 +25,7 @@ from hbmp.metrics.precision import (
     recall_at,
 )
 from hbmp.metrics.relevance import DistanceLevels, Graded, Relevance, SameClass, SharedLabels
+from hbmp.metrics.together import score_together
 
 __all__ = [
     "ConfidenceInterval",
@@ -27,14 +36,21 @@ __all__ = [
     "SameClass",
     "SharedLabels",
     "average_precision_per_query",
+    "average_precision_scorer",
     "confidence_interval",
+    "curve_of",
+    "curve_ranks",
+    "find_largest_grade",
+    "hits_scorer",
     "mean_average_precision",
     "ndcg",
     "ndcg_per_query",
+    "ndcg_scorer",
     "precision_at",
     "precision_recall_curve",
     "radius_precision",
     "radius_success",
     "recall_at",
+    "score_together",
     "self_retrieval_map",
 ]

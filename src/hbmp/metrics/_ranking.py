@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain
 from typing import TypeVar
@@ -48,11 +48,18 @@ class RankedList:
 
     grades: np.ndarray
     find_bounds: Callable[[], np.ndarray]
+    _kept: dict = field(default_factory=dict)
 
     @cached_property
     def bounds(self) -> np.ndarray:
         """(levels + 1,) ranks where a run of equal distances begins, and n at the end; a level may be empty."""
         return self.find_bounds()
+
+    def once(self, key, compute: Callable):
+        """What `compute` gives, computed once however many metrics ask for it under this key."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
 
 
 class PlainRanker:

@@ -23,9 +23,14 @@ def break_ties(ranked: RankedList, ties: str) -> np.ndarray:
     return values[len(values) - 1 - sorted_codes if best_first else sorted_codes]
 
 
+def hit_ranks(ranked: RankedList, ties: str) -> np.ndarray:
+    """Ranks of the relevant items, from 0, once ties are broken by the rule."""
+    return ranked.once(("hit ranks", ties), lambda: np.flatnonzero(break_ties(ranked, ties)))
+
+
 def hits_before(ranked: RankedList) -> np.ndarray:
     """(levels + 1,) relevant items before each level, and all of them at the end."""
-    return np.concatenate([[0], np.cumsum(ranked.grades > 0)])[ranked.bounds]
+    return ranked.once("hits before", lambda: np.concatenate([[0], np.cumsum(ranked.grades > 0)])[ranked.bounds])
 
 
 def grade_codes(grades: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

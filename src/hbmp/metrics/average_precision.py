@@ -24,7 +24,7 @@ from scipy.special import gammaln
 
 from hbmp.metrics._ranking import RankedList, make_ranker, score_queries
 from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
-from hbmp.metrics._ties import TIE_RULES, break_ties, hits_before
+from hbmp.metrics._ties import TIE_RULES, hit_ranks, hits_before
 from hbmp.metrics.relevance import as_relevance
 
 DENOMINATORS = ("hits", "relevant")
@@ -80,7 +80,7 @@ def average_precision_per_query(
     """Average precision of each query, (n_queries,); NaN where a query is dropped."""
     ranker = make_ranker(query_codes, database_codes, bit_weights)
     graded = as_relevance(query_labels, database_labels, relevance, ranker.shape)
-    score = _Scorer(cutoff, ties, denominator, empty, ranker.shape[1])
+    score = average_precision_scorer(ranker.shape[1], cutoff=cutoff, ties=ties, denominator=denominator, empty=empty)
     return np.array(score_queries(ranker, graded, score), dtype=np.float64)
 
 
@@ -98,8 +98,15 @@ def self_retrieval_map(
     """Mean average precision where each item (n, bits) queries all the others and never itself."""
     ranker = make_ranker(codes, codes, bit_weights)
     graded = as_relevance(labels, labels, relevance, ranker.shape)
-    score = _Scorer(cutoff, ties, denominator, empty, ranker.shape[1])
+    score = average_precision_scorer(ranker.shape[1], cutoff=cutoff, ties=ties, denominator=denominator, empty=empty)
     return mean_of(np.array(score_queries(ranker, graded, score, leave_one_out=True), dtype=np.float64))
+
+
+def average_precision_scorer(
+    n_database: int, *, cutoff: int | None = None, ties: str = "database", denominator: str = "hits", empty="drop"
+) -> _Scorer:
+    """The average precision of one ranked list as a function, for `score_together`."""
+    return _Scorer(cutoff, ties, denominator, empty, n_database)
 
 
 class _Scorer:
@@ -115,7 +122,7 @@ class _Scorer:
     def __call__(self, ranked: RankedList) -> float:
         if self._ties == "average":
             return self._average(ranked)
-        hits = np.flatnonzero(break_ties(ranked, self._ties)) + 1.0
+        hits = hit_ranks(ranked, self._ties) + 1.0
         found = hits[: np.searchsorted(hits, self._cutoff, side="right")]
         total = len(found) if self._denominator == "hits" else len(hits)
         return float((np.arange(1, len(found) + 1) / found).sum() / total) if total else self._nothing

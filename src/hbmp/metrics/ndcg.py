@@ -15,6 +15,8 @@ c_max is the largest grade that any query has with any database item, unless lar
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hbmp.metrics._ranking import RankedList, make_ranker, query_blocks, score_queries
@@ -76,31 +78,56 @@ def ndcg_per_query(
     relevance=None,
 ) -> np.ndarray:
     """NDCG of each query, (n_queries,); NaN where a query is dropped."""
+    ranker = make_ranker(query_codes, database_codes, bit_weights)
+    graded = as_relevance(query_labels, database_labels, relevance, ranker.shape)
+    score = ndcg_scorer(graded, cutoff=cutoff, gain=gain, ties=ties, empty=empty, largest_grade=largest_grade)
+    return np.array(score_queries(ranker, graded, score), dtype=np.float64)
+
+
+def ndcg_scorer(
+    relevance: Relevance,
+    *,
+    cutoff: int | None = None,
+    gain: str = "shared",
+    ties: str = "database",
+    empty: str = "one",
+    largest_grade: float | None = None,
+) -> Callable[[RankedList], float]:
+    """The NDCG of one ranked list as a function, for `score_together`."""
     check_choice("gain", gain, GAINS)
     check_choice("ties", ties, TIE_RULES)
     nothing = {"one": 1.0, "zero": 0.0, "drop": np.nan}[check_choice("empty", empty, EMPTY_RULES)]
-    ranker = make_ranker(query_codes, database_codes, bit_weights)
-    graded = as_relevance(query_labels, database_labels, relevance, ranker.shape)
-    cutoff = check_cutoff(cutoff, ranker.shape[1])
+    cutoff = check_cutoff(cutoff, relevance.shape[1])
     if gain == "scaled" and largest_grade is None:
-        largest_grade = _largest_grade(graded)
+        largest_grade = find_largest_grade(relevance)
     elif largest_grade is not None and not largest_grade > 0:
         raise ValueError(
             f"largest_grade must be above 0, found {largest_grade!r}. Leave it out to use the largest one."
         )
-    discounts = np.zeros(ranker.shape[1])
-    discounts[:cutoff] = 1.0 / np.log2(np.arange(2, cutoff + 2))
+    sums = np.zeros(relevance.shape[1] + 1)  # of the discounts of the first r ranks
+    np.cumsum(1.0 / np.log2(np.arange(2, cutoff + 2)), out=sums[1 : cutoff + 1])
+    sums[cutoff + 1 :] = sums[cutoff]
 
     def score(ranked: RankedList) -> float:
         if not ranked.grades.any():
             return nothing
-        values, codes = grade_codes(ranked.grades if ties == "average" else break_ties(ranked, ties))
+        values, found, best = ranked.once(("discounts", cutoff, ties), lambda: _discounts_by_grade(ranked, sums, ties))
         gains = _gains(values, gain, largest_grade)
-        best_first = np.repeat(gains[::-1], np.bincount(codes, minlength=len(values))[::-1])
-        shared_discounts = _mean_by_level(discounts, ranked.bounds) if ties == "average" else discounts
-        return float(gains.take(codes) @ shared_discounts / (best_first @ discounts))
+        return float(gains @ found / (gains @ best))
 
-    return np.array(score_queries(ranker, graded, score), dtype=np.float64)
+    return score
+
+
+def _discounts_by_grade(ranked: RankedList, sums: np.ndarray, ties: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Grades in use, the discounts of the ranks that each holds added up, and the same in the best possible order."""
+    values, codes = grade_codes(ranked.grades if ties == "average" else break_ties(ranked, ties))
+    discounts = np.diff(sums)
+    if ties == "average":
+        discounts = _mean_by_level(sums, ranked.bounds)
+    found = np.bincount(codes, weights=discounts, minlength=len(values))
+    ends = np.cumsum(np.bincount(codes, minlength=len(values))[::-1])
+    best = np.diff(np.concatenate([[0.0], sums[ends]]))[::-1]
+    return values, found, best
 
 
 def _gains(grades: np.ndarray, gain: str, largest_grade: float | None) -> np.ndarray:
@@ -109,13 +136,13 @@ def _gains(grades: np.ndarray, gain: str, largest_grade: float | None) -> np.nda
     return np.exp2(grades / largest_grade if gain == "scaled" else grades.astype(np.float64)) - 1.0
 
 
-def _mean_by_level(discounts: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Each rank's discount (n,) replaced by the mean over its level."""
+def _mean_by_level(sums: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Each rank's discount (n,), from the sums of the first r, replaced by the mean over its level."""
     sizes = np.diff(bounds)
-    sums = np.diff(np.concatenate([[0.0], np.cumsum(discounts)])[bounds])
-    return np.repeat(sums / np.maximum(sizes, 1), sizes)
+    return np.repeat(np.diff(sums[bounds]) / np.maximum(sizes, 1), sizes)
 
 
-def _largest_grade(relevance: Relevance) -> float:
+def find_largest_grade(relevance: Relevance) -> float:
+    """The largest grade that any query has with any database item."""
     blocks = (relevance.grades(start, stop) for start, stop in query_blocks(*relevance.shape))
     return float(max((block.max(initial=0) for block in blocks), default=0))

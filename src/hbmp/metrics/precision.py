@@ -18,7 +18,7 @@ import numpy as np
 from hbmp import hamming
 from hbmp.metrics._ranking import RankedList, make_ranker, query_blocks, score_queries
 from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
-from hbmp.metrics._ties import TIE_RULES, break_ties, hits_before
+from hbmp.metrics._ties import TIE_RULES, hit_ranks, hits_before
 from hbmp.metrics.relevance import Relevance, as_relevance
 
 EMPTY_RULES = ("drop", "zero")
@@ -90,8 +90,17 @@ def precision_recall_curve(
     """
     ranker = make_ranker(query_codes, database_codes, bit_weights)
     graded = as_relevance(query_labels, database_labels, relevance, ranker.shape)
-    ranks = np.unique(np.rint(np.geomspace(1, ranker.shape[1], max(int(n_points), 2))).astype(np.int64))
-    hits, totals = _hits_and_totals(ranker, graded, ranks, ties)
+    ranks = curve_ranks(ranker.shape[1], n_points)
+    return curve_of(ranks, *_hits_and_totals(ranker, graded, ranks, ties))
+
+
+def curve_ranks(n_database: int, n_points: int) -> np.ndarray:
+    """About n_points ranks from 1 to n_database, evenly spaced on a logarithmic scale."""
+    return np.unique(np.rint(np.geomspace(1, n_database, max(int(n_points), 2))).astype(np.int64))
+
+
+def curve_of(ranks: np.ndarray, hits: np.ndarray, totals: np.ndarray) -> PrecisionRecall:
+    """The curve of queries with hits (n_queries, n_ranks) among the first ranks, of totals (n_queries,) relevant."""
     hits, totals = hits[totals > 0], totals[totals > 0]
     if len(totals) == 0:
         raise ValueError("No query has anything relevant in the database, so there is no curve. Check the labels.")
@@ -133,25 +142,29 @@ def radius_success(
     return mean_of((hits > 0).astype(np.float64))
 
 
+def hits_scorer(ranks: np.ndarray, *, ties: str = "database"):
+    """Hits among the first ranks[j] items of one ranked list, and its relevant items at the end, (n_ranks + 1,)."""
+    check_choice("ties", ties, TIE_RULES)
+
+    def score(ranked: RankedList) -> np.ndarray:
+        if ties == "average":  # inside a level the expected number of hits grows evenly from item to item
+            hits = np.interp(ranks, ranked.bounds, hits_before(ranked))
+        else:
+            hits = np.searchsorted(hit_ranks(ranked, ties), ranks)
+        return np.append(hits, np.count_nonzero(ranked.grades))
+
+    return score
+
+
 def _check_cutoffs(cutoffs: Sequence[int], n_database: int) -> np.ndarray:
     return np.array([check_cutoff(cutoff, n_database) for cutoff in np.atleast_1d(cutoffs)], dtype=np.int64)
 
 
 def _hits_and_totals(ranker, relevance, ranks: np.ndarray, ties: str) -> tuple[np.ndarray, np.ndarray]:
     """Hits among the first ranks[j] items of each query (n_queries, n_ranks), and its relevant items (n_queries,)."""
-    check_choice("ties", ties, TIE_RULES)
-
-    def score(ranked: RankedList) -> tuple[np.ndarray, int]:
-        hits: np.ndarray
-        if ties == "average":
-            # Inside a level the expected number of hits grows evenly from item to item.
-            hits = np.interp(ranks, ranked.bounds, hits_before(ranked))
-        else:
-            hits = np.asarray(np.searchsorted(np.flatnonzero(break_ties(ranked, ties)), ranks))
-        return hits, int(np.count_nonzero(ranked.grades))
-
-    scores = score_queries(ranker, relevance, score)
-    return np.array([hits for hits, _ in scores]).reshape(-1, len(ranks)), np.array([total for _, total in scores])
+    scores = np.array(score_queries(ranker, relevance, hits_scorer(ranks, ties=ties)), dtype=np.float64)
+    scores = scores.reshape(-1, len(ranks) + 1)
+    return scores[:, :-1], scores[:, -1]
 
 
 def _inside(query_codes, database_codes, relevance: Relevance, radius: float, bit_weights):

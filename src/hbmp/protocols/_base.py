@@ -80,12 +80,12 @@ class Measure:
             )
         return f"{self.name}: NDCG over {ranking}, gain {_GAIN_TEXT[self.gain]}"
 
-    def score(self, queries, database, relevance, *, bit_weights, ties) -> float:
-        """The value for query codes or scores (n_query, bits) against database codes (n_database, bits)."""
-        options = {"relevance": relevance, "cutoff": self.cutoff, "bit_weights": bit_weights, "ties": ties}
+    def scorer(self, relevance, *, ties: str, largest_grade: float | None):
+        """The value for one ranked list, as `metrics.score_together` takes it."""
         if self.metric == "map":
-            return metrics.mean_average_precision(queries, database, **options)
-        return metrics.ndcg(queries, database, gain=self.gain, **options)
+            return metrics.average_precision_scorer(relevance.shape[1], cutoff=self.cutoff, ties=ties)
+        largest = largest_grade if self.gain == "scaled" else None
+        return metrics.ndcg_scorer(relevance, cutoff=self.cutoff, gain=self.gain, ties=ties, largest_grade=largest)
 
 
 class Protocol:
@@ -143,44 +143,66 @@ class Protocol:
 
         query_scores (n_query, bits): the queries before the sign, for the real-valued readings.
         """
+        return self.evaluate_with_curve(
+            query_codes, database_codes, data, split, bit_weights=bit_weights, query_scores=query_scores
+        )[0]
+
+    def evaluate_with_curve(
+        self, query_codes, database_codes, data, split, *, bit_weights=None, query_scores=None, n_points=30
+    ) -> tuple[dict[str, float], dict[str, list]]:
+        """All scores, and the precision–recall curve by the method's distance at about `n_points` ranks, for JSON."""
         weights = None if bit_weights is None or np.ptp(bit_weights) == 0 else np.asarray(bit_weights)
         relevance = self.relevance(data, split)
-        scores = {}
-        for measure in self.measures:
-            for reading, (queries, used, ties) in _readings(query_codes, query_scores, weights).items():
-                if measure.metric == "ndcg" and reading == ".weighted.tie-aware":
-                    continue  # weighted distances hardly tie
-                value = measure.score(queries, database_codes, relevance, bit_weights=used, ties=ties)
-                scores[measure.name + reading] = value
-        return scores
-
-    def curve(self, query_codes, database_codes, data, split, *, bit_weights=None, n_points=30) -> dict[str, list]:
-        """The precision–recall curve at about `n_points` ranks, ready for JSON."""
-        curve = metrics.precision_recall_curve(
-            query_codes,
-            database_codes,
-            relevance=self.relevance(data, split),
-            bit_weights=bit_weights,
-            n_points=n_points,
-        )
-        return {
+        largest = metrics.find_largest_grade(relevance) if any(m.gain == "scaled" for m in self.measures) else None
+        ranks = metrics.curve_ranks(relevance.shape[1], n_points)
+        values: dict[str, np.ndarray] = {}
+        for ranking in _rankings(query_codes, query_scores, weights):
+            scorers = {
+                measure.name + reading: measure.scorer(relevance, ties=ties, largest_grade=largest)
+                for measure in self.measures
+                for reading, ties in ranking.readings.items()
+            }
+            if ranking.by_the_methods_distance:
+                scorers["curve"] = metrics.hits_scorer(ranks)
+            values |= metrics.score_together(
+                ranking.queries, database_codes, relevance, scorers, bit_weights=ranking.weights
+            )
+        hits = values.pop("curve")
+        curve = metrics.curve_of(ranks, hits[:, :-1], hits[:, -1])
+        return {name: _mean(column) for name, column in sorted(values.items())}, {
             "rank": curve.cutoffs.tolist(),
             "precision": np.round(curve.precision, 4).tolist(),
             "recall": np.round(curve.recall, 5).tolist(),
         }
 
 
-def _readings(query_codes, query_scores, weights) -> dict[str, tuple]:
-    """(queries, bit weights, tie rule) of each reading; weighted ones only where the weights differ."""
-    readings = {"": (query_codes, None, "database"), ".tie-aware": (query_codes, None, "average")}
+@dataclass(frozen=True)
+class _Ranking:
+    """One way to order the database, and the readings taken of it: name after the metric's → tie rule."""
+
+    queries: np.ndarray
+    weights: np.ndarray | None
+    readings: dict[str, str]
+    by_the_methods_distance: bool = False
+
+
+def _rankings(query_codes, query_scores, weights) -> list[_Ranking]:
+    """Plain, weighted and real-valued; weighted ones only where the weights differ."""
+    plain = {"": "database", ".tie-aware": "average"}
+    rankings = [_Ranking(query_codes, None, plain, by_the_methods_distance=weights is None)]
     if weights is not None:
-        readings[".weighted"] = (query_codes, weights, "database")
-        readings[".weighted.tie-aware"] = (query_codes, weights, "average")
+        weighted = {".weighted" + reading: ties for reading, ties in plain.items()}
+        rankings.append(_Ranking(query_codes, weights, weighted, by_the_methods_distance=True))
     if query_scores is not None:
-        readings[".real-valued"] = (query_scores, None, "database")
+        rankings.append(_Ranking(query_scores, None, {".real-valued": "database"}))
         if weights is not None:
-            readings[".weighted.real-valued"] = (query_scores, weights, "database")
-    return readings
+            rankings.append(_Ranking(query_scores, weights, {".weighted.real-valued": "database"}))
+    return rankings
+
+
+def _mean(column: np.ndarray) -> float:
+    """Mean over the queries that were not dropped; NaN where all were."""
+    return float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")
 
 
 def ndcg_measures(cutoff: int | None = None) -> tuple[Measure, ...]:
