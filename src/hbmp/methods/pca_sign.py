@@ -5,11 +5,9 @@ W      components   (d, b)   leading eigenvectors of the covariance
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.decomposition import PCA
-
 from hbmp.hasher import Hasher
-from hbmp.seeds import as_generator, draw_seed
+from hbmp.methods._principal import need_components, principal_components
+from hbmp.seeds import as_generator
 
 
 class PCASign(Hasher):
@@ -28,14 +26,8 @@ class PCASign(Hasher):
         self.random_state = random_state
 
     def _fit(self, X, y):
-        if self.n_bits > min(X.shape):
-            raise ValueError(
-                f"PCASign takes its bits from principal components: n_bits={self.n_bits} needs {self.n_bits} features "
-                f"and samples, found {X.shape[1]} and {X.shape[0]}. Ask for fewer bits."
-            )
-        components = PCA(self.n_bits, random_state=draw_seed(as_generator(self.random_state))).fit(X)
-        self.mean_ = components.mean_.astype(np.float32)
-        self.components_ = np.ascontiguousarray(components.components_.T, dtype=np.float32)
+        need_components("PCASign", X, self.n_bits)
+        self.mean_, self.components_ = principal_components(X, self.n_bits, as_generator(self.random_state))
 
     def _project(self, X):
         return (X - self.mean_) @ self.components_

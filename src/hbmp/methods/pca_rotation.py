@@ -1,0 +1,45 @@
+"""Principal components under a random rotation, then the sign (PCA-RR): the rotation shares variance among the bits.
+
+Without it the first component counts as much as the last although it holds far more of the variance.
+
+    W      components   (d, b)   leading eigenvectors of the covariance
+    R      rotation     (b, b)   drawn uniformly from the orthogonal matrices
+
+Reference: Jégou, Douze, Schmid & Pérez, Aggregating local descriptors into a compact image representation, CVPR 2010;
+as a code in Gong & Lazebnik, CVPR 2011.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp.hasher import Hasher
+from hbmp.methods._principal import need_components, principal_components
+from hbmp.methods._rotation import random_rotation
+from hbmp.seeds import as_generator
+
+
+class PCARotation(Hasher):
+    """Bits are the signs of randomly rotated principal components.
+
+    Parameters
+    ----------
+    n_bits : length of the codes, at most the number of features
+    random_state : seed of the rotation
+    """
+
+    paper = "Jégou et al., CVPR 2010; Gong & Lazebnik, CVPR 2011 (PCA-RR)"
+
+    def __init__(self, n_bits=32, *, random_state=None):
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    def _fit(self, X, y):
+        need_components("PCARotation", X, self.n_bits)
+        rng = as_generator(self.random_state)
+        self.mean_, components = principal_components(X, self.n_bits, rng)
+        rotation = random_rotation(self.n_bits, self.n_bits, rng)
+        self.directions_ = np.ascontiguousarray(components @ rotation, dtype=np.float32)
+
+    def _project(self, X):
+        return (X - self.mean_) @ self.directions_
