@@ -1,6 +1,7 @@
-"""Feature arrays from Parquet: one list column `features`, or one number column a feature; `labels` and `split` beside.
+"""Feature arrays from Parquet: one list column, or one number column a feature; `labels` and `split` beside.
 
-`labels` may hold one class a row, or a list of label names a row, which become an (n, c) matrix of 0 and 1.
+The list column is called `features`, or anything where it is the only one. `labels` may hold one class a row, or a list
+of label names a row, which become an (n, c) matrix of 0 and 1.
 """
 
 from __future__ import annotations
@@ -14,14 +15,7 @@ _RESERVED = ("labels", "label", "split", "id", "ids")
 
 def read_parquet(path: Path) -> dict:
     """The arrays of a Parquet file by name: features, and labels, classes and split where there are any."""
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ImportError as error:
-        raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[ray]'.") from error
-    try:
-        table = parquet.read_table(path)
-    except ArrowInvalid as error:
-        raise ValueError(f"{path} cannot be read as Parquet; write it again.") from error
+    table = _table(path)
     arrays = {"features": _features(table, path)}
     label_column = next((name for name in ("labels", "label") if name in table.column_names), None)
     if label_column:
@@ -31,16 +25,36 @@ def read_parquet(path: Path) -> dict:
     return arrays
 
 
+def read_parquet_labels(path: Path, names: tuple[str, ...]) -> dict:
+    """Labels alone, and classes where they are lists: the first column of these names, the only one, or all as 0/1."""
+    table = _table(path)
+    columns = [name for name in table.column_names if name not in ("id", "ids")]
+    named = [name for name in names if name in columns]
+    if named or len(columns) == 1:
+        return _labels(table.column(named[0] if named else columns[0]))
+    return {"labels": np.column_stack([table.column(name).to_numpy() for name in columns]), "classes": columns}
+
+
+def _table(path: Path):
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError as error:
+        raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[ray]'.") from error
+    try:
+        return parquet.read_table(path)
+    except ArrowInvalid as error:
+        raise ValueError(f"{path} cannot be read as Parquet; write it again.") from error
+
+
 def _features(table, path: Path) -> np.ndarray:
-    if "features" in table.column_names:
+    name = _list_column(table)
+    if name is not None:
         from pyarrow import compute
 
-        column = table.column("features").combine_chunks()
+        column = table.column(name).combine_chunks()
         lengths = compute.list_value_length(column).unique().to_pylist()
         if len(lengths) != 1 or None in lengths:
-            raise ValueError(
-                f"The lists in column 'features' of {path} must all be of one length; found {lengths[:4]}."
-            )
+            raise ValueError(f"The lists in column {name!r} of {path} must all be of one length; found {lengths[:4]}.")
         return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
     columns = [name for name in table.column_names if name not in _RESERVED]
     if not columns:
@@ -48,10 +62,22 @@ def _features(table, path: Path) -> np.ndarray:
     return np.column_stack([table.column(name).to_numpy() for name in columns])
 
 
-def _labels(column) -> dict:
-    import pyarrow
+def _list_column(table) -> str | None:
+    """The column `features`, or the only other column of lists; None where each feature has a column of its own."""
+    if "features" in table.column_names:
+        return "features"
+    lists = [name for name in table.column_names if name not in _RESERVED and _is_list(table.column(name))]
+    return lists[0] if len(lists) == 1 else None
 
-    if not (pyarrow.types.is_list(column.type) or pyarrow.types.is_large_list(column.type)):
+
+def _is_list(column) -> bool:
+    from pyarrow import types
+
+    return any(kind(column.type) for kind in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+
+
+def _labels(column) -> dict:
+    if not _is_list(column):
         return {"labels": column.to_numpy()}
     from hbmp.datasets._label_sets import matrix_of
 
