@@ -137,7 +137,7 @@ class _Scorer:
         before = hits_before(ranked)
         total = before[-1]
         last = np.searchsorted(ranked.bounds, self._cutoff, side="left") - 1  # the level that the cutoff falls into
-        sums = self._precision_sums(ranked.bounds[:-1], np.diff(ranked.bounds), before[:-1], np.diff(before))
+        sums = ranked.once("precision sums", lambda: self._sums_by_level(ranked, before))
         if total == 0:
             return self._nothing
         room = self._cutoff - ranked.bounds[last]
@@ -152,6 +152,9 @@ class _Scorer:
             return self._nothing
         expected = chances[possible] @ ((whole + partial[possible]) / (before[last] + found[possible]))
         return float(expected if self._nothing == 0 else expected / chances[possible].sum())
+
+    def _sums_by_level(self, ranked: RankedList, before: np.ndarray) -> np.ndarray:
+        return self._precision_sums(ranked.bounds[:-1], np.diff(ranked.bounds), before[:-1], np.diff(before))
 
     def _precision_sums(self, start, size, before, relevant) -> np.ndarray:
         """Expected sum of precisions of a level of `size` items, `relevant` of them hits in random order."""
