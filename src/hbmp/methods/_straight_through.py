@@ -1,0 +1,29 @@
+"""The sign on the way forward, the identity on the way back: codes are binary in the loss, gradients reach the scores.
+
+u      scores    (n, b)   of any size
+b      signs     (n, b)   in {-1, +1}; sign(0) is +1, as everywhere in this package
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+def signs_of(scores):
+    """Signs in {-1, +1}, without gradients."""
+    return torch.where(scores.detach() >= 0, 1.0, -1.0).to(scores.dtype)
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores):
+        return signs_of(scores)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def straight_through(scores):
+    """Signs whose gradient is handed on to the scores as it is."""
+    return _StraightThrough.apply(scores)
