@@ -19,10 +19,13 @@ _HOMES = {
     "CodeBook": "hbmp.pursuit",
     "Index": "hbmp.index",
     "encode_dataset": "hbmp.encode",
+    "compare": "hbmp.comparison",
 }
 _MODULES = [
     "affinities",
+    "backbones",
     "catalog",
+    "comparison",
     "datasets",
     "encode",
     "experiment",

@@ -1,0 +1,69 @@
+"""The contract of every backbone: how pixels become its input, and the torch module that turns them into features.
+
+A backbone is a description: cheap to make, to copy and to save. `build` makes the network with the weights it was
+pretrained with, `architecture` the same network without reading any file, for weights that are kept elsewhere.
+
+    pixels     (n, size, size, 3)  uint8, RGB
+    inputs     (n, 3, size, size)  float32, (pixels − mean) / scale
+    features   (n, n_features)     what the module gives for the inputs
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sklearn.base import BaseEstimator
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Backbone(BaseEstimator):
+    """Base of all backbones.
+
+    Each carries its facts: `paper`, the publication; `size`, the side of its input in pixels; `mean` and `scale`, one
+    number or one a channel, in pixel values from 0 to 255; `smoke`, the setting that needs no file and no package.
+    `pretrained` is True (the published weights, where they can be found), the path of a file, or False (random).
+    """
+
+    paper = ""
+    size: int
+    mean: float | tuple[float, ...]
+    scale: float | tuple[float, ...]
+    smoke: dict = {"pretrained": False}
+
+    pretrained: bool | str | Path
+
+    def architecture(self) -> torch.nn.Module:
+        """The network with random weights, which torch's generator gives (`training.seeded` sets and restores it).
+
+        The module maps inputs to features and has the attribute `n_features`.
+        """
+        raise NotImplementedError
+
+    def load_weights(self, module: torch.nn.Module) -> None:
+        """Put the pretrained weights that `pretrained` names into a module that `architecture` made."""
+        raise NotImplementedError
+
+    def build(self) -> torch.nn.Module:
+        """The network ready for use: with its pretrained weights, or random ones where `pretrained` is False."""
+        module = self.architecture()
+        if self.pretrained is not False:
+            self.load_weights(module)
+        return module
+
+    @property
+    def weights_note(self) -> str:
+        """Where the weights come from, in words."""
+        return "random" if self.pretrained is False else f"file {Path(str(self.pretrained)).name}"
+
+    def normalise(self, pixels: torch.Tensor) -> torch.Tensor:
+        """The module's inputs from a uint8 tensor of pixels (n, size, size, 3), on the device the pixels are on."""
+        import torch
+
+        mean, scale = (
+            torch.tensor(value, dtype=torch.float32, device=pixels.device).reshape(-1, 1, 1)
+            for value in (self.mean, self.scale)
+        )
+        return (pixels.permute(0, 3, 1, 2).float() - mean) / scale

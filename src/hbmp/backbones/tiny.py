@@ -1,0 +1,47 @@
+"""A network of 19,000 random weights for 32 px images: for tests and quick trials.
+
+Three convolutions that halve the image, ReLU after each, and the average over four quarters, so that features keep
+where things are. There is no batch normalisation: a batch of one gives what a batch of many gives.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from torch import nn
+
+from hbmp.backbones._base import Backbone
+
+_CHANNELS = (3, 16, 32, 48)
+
+
+class Tiny(Backbone):
+    """Three convolutions, 192 features; nothing pretrained exists for it.
+
+    Parameters
+    ----------
+    pretrained : False, the only setting
+    """
+
+    size = 32
+    mean = 127.5
+    scale = 64.0
+
+    def __init__(self, *, pretrained=False):
+        self.pretrained = pretrained
+
+    def architecture(self) -> nn.Module:
+        """Random weights whose layers keep the size of the signal (He et al., 2015)."""
+        parts: list[nn.Module] = []
+        for n_in, n_out in itertools.pairwise(_CHANNELS):
+            convolution = nn.Conv2d(n_in, n_out, 3, stride=2, padding=1)
+            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+            parts += [convolution, nn.ReLU(inplace=True)]
+        module = nn.Sequential(*parts, nn.AdaptiveAvgPool2d(2), nn.Flatten())
+        module.n_features = 4 * _CHANNELS[-1]
+        return module
+
+    def load_weights(self, module: nn.Module) -> None:
+        """Refused: this network was never trained."""
+        raise ValueError(f"Tiny has no pretrained weights, found pretrained={self.pretrained!r}; use pretrained=False.")
