@@ -1,19 +1,24 @@
-"""The one training loop for everything in torch: batches in, gradient steps, a schedule, a progress bar.
+"""The one training loop for everything in torch: batches in, gradient steps, a schedule, checkpoints, a progress bar.
 
 A `Recipe` says how to train; `train` does it for any module, any batches and any loss. Batches come from an object
-with `batches(generator)` that yields tuples `(inputs, *rest)`; the loss is called as `loss(module(inputs), *rest)`.
-A loss with parameters of its own (proxies, a classifier) is a module too and is trained along.
+with `batches(generator, start)` that yields tuples `(inputs, *rest)` from batch number `start` on; the loss is called
+as `loss(module(inputs), *rest)`. A loss with parameters of its own (proxies, a classifier) is a module too and is
+trained along.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tqdm import tqdm
 
+from hbmp import _distributed
+from hbmp._checkpoints import Checkpoints
+from hbmp._training_run import TrainingRun
 from hbmp.device import threads_for
 
 
@@ -22,7 +27,9 @@ class Recipe:
     """How a network is trained.
 
     optimizer: "adamw" or "sgd" (with momentum). schedule: "one-cycle" (warm up, then cosine to zero), "step"
-    (multiplied by `step_factor` every `step_epochs`) or "constant".
+    (multiplied by `step_factor` every `step_epochs`) or "constant". rates: multiples of `lr` for parameters whose name
+    starts with a prefix. accumulate: parts that a batch is computed in, one after the other. ema: how much of the
+    averaged weights each step keeps, 0 for none.
     """
 
     epochs: int = 30
@@ -34,6 +41,12 @@ class Recipe:
     schedule: str = "one-cycle"
     step_epochs: int = 20
     step_factor: float = 0.5
+    rates: tuple[tuple[str, float], ...] = ()
+    precision: str = "float32"
+    accumulate: int = 1
+    ema: float = 0.0
+    compile: bool = False
+    patience: int | None = None
 
     def lr_factor(self, progress: float) -> float:
         """Learning rate at a share of the training done, as a multiple of `lr`."""
@@ -46,14 +59,20 @@ class Recipe:
             return self.step_factor ** (int(progress * self.epochs) // self.step_epochs)
         return 1.0
 
-    def make_optimizer(self, parameters):
-        """The optimiser this recipe names."""
+    def make_optimizer(self, named_parameters):
+        """The optimiser this recipe names, with one group of parameters a rate."""
         import torch
 
+        groups: dict[float, list] = {}
+        for name, parameter in named_parameters:
+            factor = next((rate for prefix, rate in self.rates if name.startswith(prefix)), 1.0)
+            groups.setdefault(factor, []).append(parameter)
+        parts = [{"params": part, "factor": factor} for factor, part in groups.items()]
         if self.optimizer == "adamw":
-            return torch.optim.AdamW(parameters, lr=self.lr, weight_decay=self.weight_decay)
+            fused = all(parameter.is_cuda for part in groups.values() for parameter in part)
+            return torch.optim.AdamW(parts, lr=self.lr, weight_decay=self.weight_decay, fused=fused or None)
         if self.optimizer == "sgd":
-            return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+            return torch.optim.SGD(parts, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
         raise ValueError(f"optimizer must be 'adamw' or 'sgd', found {self.optimizer!r}.")
 
 
@@ -66,13 +85,14 @@ class ArrayBatches:
     def __len__(self) -> int:
         return math.ceil(len(self.tensors[0]) / self.batch_size)
 
-    def batches(self, generator):
-        """One pass in a fresh order."""
+    def batches(self, generator, start: int = 0):
+        """One pass in a fresh order, from batch number `start` on."""
         import torch
 
         order = torch.randperm(len(self.tensors[0]), generator=generator).to(self.tensors[0].device)
-        for rows in order.split(self.batch_size):
-            yield tuple(tensor[rows] for tensor in self.tensors)
+        for rows in order.split(self.batch_size)[start:]:
+            mine = _distributed.share(rows)
+            yield tuple(tensor[mine] for tensor in self.tensors)
 
 
 @contextlib.contextmanager
@@ -87,32 +107,61 @@ def seeded(seed: int, device: str = "cpu"):
 
 
 def train(
-    module, data, loss: Callable, recipe: Recipe, *, seed: int, progress: bool = False, label: str = "training"
+    module,
+    data,
+    loss: Callable,
+    recipe: Recipe,
+    *,
+    seed: int,
+    progress: bool = False,
+    label: str = "training",
+    monitor: Callable | None = None,
+    validate: Callable | None = None,
+    checkpoint: str | None = None,
+    checkpoint_minutes: float = 10.0,
+    callbacks: Sequence[Callable[[Mapping], None]] = (),
 ) -> list[float]:
-    """Train `module` in place; returns the mean loss of each epoch."""
-    import torch
-    from torch import nn
+    """Train `module` in place; returns the mean loss of each epoch.
 
-    trained = nn.ModuleList([module, loss] if isinstance(loss, nn.Module) else [module])
-    optimizer = recipe.make_optimizer(trained.parameters())
-    order = torch.Generator().manual_seed(seed)
-    steps, step, history = max(1, recipe.epochs * len(data)), 0, []
-    trained.train()
-    bar = tqdm(total=steps, desc=label, unit="step", disable=None if progress else True, leave=False)
+    monitor(scores, *rest): a share that the progress bar shows, such as bits that miss their target. validate(module):
+    a score after each epoch, higher is better; the best weights are kept, and training stops after `patience` epochs
+    without a better one. checkpoint: a folder; a training that finds its own checkpoint there goes on from it.
+    callbacks: called after each epoch with what happened in it.
+    """
+    training = TrainingRun(module, data, loss, recipe, seed, monitor)
+    saved = None
+    if checkpoint is not None:
+        saved = Checkpoints(checkpoint, training.about, minutes=checkpoint_minutes)
+        if (state := saved.load()) is not None:
+            training.restore(state)
+    bar = tqdm(
+        total=recipe.epochs * len(data) * recipe.batch_size,
+        initial=training.step * recipe.batch_size,
+        desc=label,
+        unit="sample",
+        unit_scale=True,
+        disable=None if progress and _distributed.rank() == 0 else True,
+        leave=False,
+    )
     operations = 6 * recipe.batch_size * sum(parameter.numel() for parameter in module.parameters())
     with bar, threads_for(operations):
-        for _ in range(recipe.epochs):
-            total = 0.0
-            for inputs, *rest in data.batches(order):
-                for group in optimizer.param_groups:
-                    group["lr"] = recipe.lr * recipe.lr_factor(step / steps)
-                value = loss(module(inputs), *rest)
-                optimizer.zero_grad(set_to_none=True)
-                value.backward()
-                optimizer.step()
-                step, total = step + 1, total + value.detach()
-                bar.update()
-            history.append(float(total) / len(data))
-            bar.set_postfix(loss=f"{history[-1]:.4f}")
-    trained.eval()
-    return history
+        while training.epoch < recipe.epochs and not training.stopped:
+            began = time.perf_counter()
+            for _ in training.steps():
+                bar.update(recipe.batch_size)
+                if saved is not None and saved.due:
+                    _save(saved, training)
+            facts = training.end_epoch(validate, time.perf_counter() - began)
+            bar.set_postfix({name: f"{value:.4f}" for name, value in facts.items() if name in ("loss", "unmatched")})
+            for callback in callbacks:
+                callback(facts)
+            if saved is not None:
+                _save(saved, training)
+    training.finish()
+    return training.history
+
+
+def _save(saved: Checkpoints, training: TrainingRun) -> None:
+    if _distributed.rank() == 0:
+        saved.save(training.state())
+    _distributed.wait()
