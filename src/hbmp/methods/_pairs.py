@@ -47,3 +47,9 @@ def similar_and_not(labels, rows, others=None, other_rows=None):
 def mean_over(values, chosen):
     """Mean of the values at the chosen places, 0 where none is chosen; not chosen values take no part in gradients."""
     return torch.where(chosen, values, torch.zeros_like(values)).sum() / chosen.sum().clamp(min=1)
+
+
+def quantisation_error(scores):
+    """Mean over samples of ‖u - sgn(u)‖², the signs fixed."""
+    signs = torch.where(scores >= 0, 1.0, -1.0)
+    return (scores - signs).square().sum(dim=1).mean()

@@ -1,0 +1,41 @@
+"""The latest scores of every training sample, so that a batch is compared with more than itself.
+
+u_j     scores    (n, b)   what the function last gave for sample j, fixed while the batch is stepped
+y_j     labels    (n, c)   0/1
+
+A step compares the batch with `size` rows drawn from the samples seen so far, which keeps its cost the same however
+many samples there are, and with all of them where there are no more than that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from hbmp.methods._draws import Draws
+
+
+class Memory(nn.Module):
+    """Scores and labels of the training samples; `size` of the rows seen so far are drawn at a time."""
+
+    def __init__(self, labels: np.ndarray, n_bits: int, size: int, seed: int):
+        super().__init__()
+        if size < 1:
+            raise ValueError(f"memory must be a positive number of samples, found {size!r}.")
+        self.size, self.draws = size, Draws(seed)
+        self.register_buffer("labels", torch.from_numpy(np.asarray(labels, dtype=np.uint8)), persistent=False)
+        self.register_buffer("scores", torch.zeros(len(labels), n_bits), persistent=False)
+        self.register_buffer("seen", torch.zeros(len(labels), dtype=torch.bool), persistent=False)
+
+    def keep(self, scores, rows) -> None:
+        """Put the batch's scores in their places."""
+        self.scores[rows] = scores.detach().float()
+        self.seen[rows] = True
+
+    def draw(self):
+        """(scores, labels, positions) of rows seen so far."""
+        rows = self.seen.nonzero()[:, 0]
+        if len(rows) > self.size:
+            rows = rows[self.draws.integers(len(rows), self.size, rows.device)]
+        return self.scores[rows], self.labels[rows].float(), rows
