@@ -56,7 +56,13 @@ class Backbone(BaseEstimator):
     @property
     def weights_note(self) -> str:
         """Where the weights come from, in words."""
-        return "random" if self.pretrained is False else f"file {Path(str(self.pretrained)).name}"
+        if isinstance(self.pretrained, bool):
+            return "published weights" if self.pretrained else "random"
+        return f"file {self.weights_path().name}"
+
+    def weights_path(self) -> Path:
+        """The file that `pretrained` names."""
+        return Path(str(self.pretrained))
 
     def normalise(self, pixels: torch.Tensor) -> torch.Tensor:
         """The module's inputs from a uint8 tensor of pixels (n, size, size, 3), on the device the pixels are on."""

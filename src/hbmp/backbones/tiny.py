@@ -11,6 +11,7 @@ import itertools
 from torch import nn
 
 from hbmp.backbones._base import Backbone
+from hbmp.backbones._layers import Layers, he_start
 
 _CHANNELS = (3, 16, 32, 48)
 
@@ -31,16 +32,13 @@ class Tiny(Backbone):
         self.pretrained = pretrained
 
     def architecture(self) -> nn.Module:
-        """Random weights whose layers keep the size of the signal (He et al., 2015)."""
-        parts: list[nn.Module] = []
-        for n_in, n_out in itertools.pairwise(_CHANNELS):
-            convolution = nn.Conv2d(n_in, n_out, 3, stride=2, padding=1)
-            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
-            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
-            parts += [convolution, nn.ReLU(inplace=True)]
-        module = nn.Sequential(*parts, nn.AdaptiveAvgPool2d(2), nn.Flatten())
-        module.n_features = 4 * _CHANNELS[-1]
-        return module
+        """Sides 32, 16, 8 and 4, then 2."""
+        layers: dict[str, nn.Module] = {}
+        for number, (n_in, n_out) in enumerate(itertools.pairwise(_CHANNELS), start=1):
+            layers[f"conv{number}"] = nn.Conv2d(n_in, n_out, 3, stride=2, padding=1)
+            layers[f"relu{number}"] = nn.ReLU(inplace=True)
+        layers |= {"pool": nn.AdaptiveAvgPool2d(2), "flatten": nn.Flatten()}
+        return he_start(Layers(layers, 4 * _CHANNELS[-1]))
 
     def load_weights(self, module: nn.Module) -> None:
         """Refused: this network was never trained."""

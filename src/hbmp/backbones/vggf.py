@@ -1,0 +1,157 @@
+"""VGG-F, the network of the paper and of most deep hashing before 2018, from MatConvNet's own file.
+
+Five convolutions, local response normalisation after the first two, and two wide layers that give 4,096 features. The
+file `imagenet-vgg-f.mat` is read by SciPy: nothing in it is run.
+
+Reference: Chatfield, Simonyan, Vedaldi & Zisserman, Return of the Devil in the Details, BMVC 2014, Table 1, CNN-F.
+
+    κ, α, β, N   2, 10⁻⁴, ¾, 5   response normalisation: y_c = x_c (κ + α Σ_{c' within N} x_c'²)^−β
+    H, W, I, O   filters in the file; torch wants (O, I, H, W)
+    Ā            mean_image      (3, 224, 224)  the average training image, kept with the weights
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from hbmp.backbones._base import Backbone
+from hbmp.backbones._layers import Layers, he_start
+from hbmp.backbones._weights import put_tensors
+
+_LAYERS = ("conv1", "conv2", "conv3", "conv4", "conv5", "fc6", "fc7")
+_WINDOW, _KAPPA, _ALPHA, _BETA = 5, 2.0, 1e-4, 0.75
+
+
+class _MeanImage(nn.Module):
+    """Takes away what the average image differs from the mean colour, which `normalise` took away already."""
+
+    deviation: torch.Tensor
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.register_buffer("deviation", torch.zeros(3, size, size))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """(pixels − mean) − (Ā − mean) = pixels − Ā."""
+        return inputs - self.deviation
+
+
+class VGGF(Backbone):
+    """57 million weights, 4,096 features (after the ReLU of layer 7).
+
+    Parameters
+    ----------
+    pretrained : the path of MatConvNet's imagenet-vgg-f.mat, or False
+    dropout : share of values dropped after each wide layer while it is trained
+    """
+
+    paper = "Chatfield et al., BMVC 2014"
+    size = 224
+    mean = (123.68, 116.779, 103.939)
+    scale = 1.0
+
+    def __init__(self, *, pretrained=True, dropout=0.5):
+        self.pretrained = pretrained
+        self.dropout = dropout
+
+    def architecture(self) -> nn.Module:
+        """Input sides in the comments. The wide layers are convolutions in the file: 6×6 and 1×1."""
+        layers: dict[str, nn.Module] = {
+            "centre": _MeanImage(self.size),
+            "conv1": nn.Conv2d(3, 64, 11, stride=4),  # 224
+            "relu1": nn.ReLU(inplace=True),
+            "norm1": _response_norm(),
+            "pool1": nn.MaxPool2d(3, stride=2, ceil_mode=True),  # 54; the file pads by one at bottom and right
+            "conv2": nn.Conv2d(64, 256, 5, padding=2),  # 27
+            "relu2": nn.ReLU(inplace=True),
+            "norm2": _response_norm(),
+            "pool2": nn.MaxPool2d(3, stride=2),  # 27
+            "conv3": nn.Conv2d(256, 256, 3, padding=1),  # 13
+            "relu3": nn.ReLU(inplace=True),
+            "conv4": nn.Conv2d(256, 256, 3, padding=1),  # 13
+            "relu4": nn.ReLU(inplace=True),
+            "conv5": nn.Conv2d(256, 256, 3, padding=1),  # 13
+            "relu5": nn.ReLU(inplace=True),
+            "pool5": nn.MaxPool2d(3, stride=2),  # 13
+            "fc6": nn.Conv2d(256, 4096, 6),  # 6
+            "relu6": nn.ReLU(inplace=True),
+            "drop6": nn.Dropout(self.dropout),
+            "fc7": nn.Conv2d(4096, 4096, 1),  # 1
+            "relu7": nn.ReLU(inplace=True),
+            "drop7": nn.Dropout(self.dropout),
+            "flatten": nn.Flatten(),
+        }
+        return he_start(Layers(layers, n_features=4096))
+
+    def load_weights(self, module: nn.Module) -> None:
+        """Filters, biases and the average image from MatConvNet's file; its last layer, fc8, is left out."""
+        if self.pretrained is True:
+            raise ValueError(
+                "VGG-F needs MatConvNet's weights as a file: get imagenet-vgg-f.mat from "
+                "https://www.vlfeat.org/matconvnet/pretrained and pass pretrained='imagenet-vgg-f.mat', or "
+                "pretrained=False."
+            )
+        path = self.weights_path()
+        tensors = read_matconvnet(path)
+        tensors["centre.deviation"] = tensors.pop("averageImage") - torch.tensor(self.mean).reshape(3, 1, 1)
+        put_tensors(module, tensors, {name: name for name in module.state_dict()}, path)
+
+
+def _response_norm() -> nn.LocalResponseNorm:
+    """Torch divides α by the window's width, MatConvNet does not."""
+    return nn.LocalResponseNorm(_WINDOW, alpha=_WINDOW * _ALPHA, beta=_BETA, k=_KAPPA)
+
+
+def read_matconvnet(path: Path) -> dict[str, torch.Tensor]:
+    """`conv1.weight` (O, I, H, W), `conv1.bias` (O,), … and `averageImage` (3, H, W) of a MatConvNet model."""
+    from scipy.io import loadmat
+
+    if not path.is_file():
+        raise ValueError(f"There is no file {path} to take VGG-F's weights from.")
+    try:
+        layers, average = _layers_and_average(loadmat(path, squeeze_me=True, struct_as_record=False))
+    except Exception as error:
+        raise ValueError(
+            f"{path} cannot be read as a MatConvNet model ({error}). Get imagenet-vgg-f.mat again."
+        ) from error
+    tensors = {"averageImage": torch.from_numpy(_as_image(average))}
+    for layer in layers:
+        if str(layer.name) in _LAYERS:
+            # Files before 2015 name the two, later ones keep them in a list.
+            filters, biases = layer.weights if hasattr(layer, "weights") else (layer.filters, layer.biases)
+            tensors[f"{layer.name}.weight"] = torch.from_numpy(_output_first(filters))
+            tensors[f"{layer.name}.bias"] = torch.from_numpy(np.array(biases, dtype=np.float32).reshape(-1))
+        elif str(layer.type) in ("lrn", "normalize"):
+            _check_response_norm(np.asarray(layer.param, dtype=float), path)
+    return tensors
+
+
+def _layers_and_average(content: dict) -> tuple[np.ndarray, np.ndarray]:
+    """The layers and the average image; they stand at the top of the file, or in a structure `net`."""
+    top = vars(content["net"]) if "net" in content else content
+    about = vars(top["meta"]) if "meta" in top else top
+    return np.atleast_1d(top["layers"]), np.asarray(about["normalization"].averageImage, dtype=np.float32)
+
+
+def _as_image(average: np.ndarray) -> np.ndarray:
+    """The average image (H, W, 3), or a mean colour (3,), as (3, H, W)."""
+    image = average if average.ndim == 3 else np.broadcast_to(average.reshape(1, 1, 3), (VGGF.size, VGGF.size, 3))
+    return np.ascontiguousarray(image.transpose(2, 0, 1))
+
+
+def _output_first(filters) -> np.ndarray:
+    """(H, W, I, O) to (O, I, H, W); SciPy drops sides of length one, which fc7's filters have."""
+    filters = np.asarray(filters, dtype=np.float32)
+    filters = filters if filters.ndim == 4 else filters.reshape(1, 1, *filters.shape)
+    return np.ascontiguousarray(filters.transpose(3, 2, 0, 1))
+
+
+def _check_response_norm(found: np.ndarray, path: Path) -> None:
+    if not np.allclose(found, (_WINDOW, _KAPPA, _ALPHA, _BETA), rtol=1e-5):
+        raise ValueError(
+            f"{path} normalises responses with {found.tolist()}, which is not VGG-F. Give imagenet-vgg-f.mat."
+        )
