@@ -8,18 +8,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """Header and rows of texts, the first `n_names` columns being words, with a title above and a caption below."""
+    """Header and rows of texts, the first `n_names` columns being words, with a title above and a caption below.
+
+    n_notes : how many columns at the end are words too, where a table is shown as text
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
     caption: str = ""
     n_names: int = 1
+    n_notes: int = 0
 
     def markdown(self) -> str:
         """The table with its title in bold and its caption as a paragraph."""
         ruler = [":---" if place < self.n_names else "---:" for place in range(len(self.header))]
         lines = ["| " + " | ".join(row) + " |" for row in (self.header, ruler, *self.rows)]
+        title = f"**{self.title}**" if self.title else ""
+        return "\n\n".join(part for part in (title, "\n".join(lines), self.caption) if part)
+
+    def text(self) -> str:
+        """The same Markdown with its columns padded, so that a terminal shows them in line."""
+        last = len(self.header) - 1
+        columns = []
+        for place, column in enumerate(zip(self.header, *self.rows, strict=True)):
+            words = place < self.n_names or place > last - self.n_notes
+            ragged = self.n_notes and place == last  # a long remark in one row leaves the others short
+            width = len(column[0]) if ragged else max(map(len, column))
+            ruler = ":".ljust(width, "-") if words else ":".rjust(width, "-")
+            cells = [column[0], ruler, *column[1:]]
+            columns.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])
+        lines = ["| " + " | ".join(row) + " |" for row in zip(*columns, strict=True)]
         title = f"**{self.title}**" if self.title else ""
         return "\n\n".join(part for part in (title, "\n".join(lines), self.caption) if part)
 

@@ -22,7 +22,8 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     Each method carries its facts: `paper`, the publication; `supervised`, whether it needs labels; `smoke`, the
     cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise;
-    `single_label`, that it is defined for classes alone and refuses label sets.
+    `single_label`, that it is defined for classes alone and refuses label sets; `search`, the settings that
+    `hbmp.compare(validation=…)` may try in place of the defaults, {name: [values]}.
     """
 
     paper = ""
@@ -30,6 +31,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     smoke: dict = {}
     never_rises: str | None = None
     single_label = False
+    search: dict[str, list] = {}
 
     n_bits: int
 

@@ -1,0 +1,361 @@
+"""Comparisons: one split for all, no query seen in fitting, scores that a direct computation gives, failures told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+import hbmp
+from hbmp import metrics
+from hbmp._comparison_plot import spread
+from hbmp._comparison_trial import draw_evenly, draw_split
+from hbmp.comparison import Comparison
+from hbmp.functions import Linear
+from hbmp.hasher import Hasher
+from hbmp.seeds import as_generator
+
+X, Y = (part[:400] for part in load_digits(return_X_y=True))
+SETS = np.eye(10, dtype=int)[Y]
+SETS[::3, 0] = 1
+QUIET = {"progress": False, "device": "cpu"}
+
+
+class Recorder(Hasher):
+    """Random planes that remember what they were fitted on; `scale` changes nothing and `broken` raises."""
+
+    seen: list = []
+    search = {"shift": [0.0, 50.0, 100.0]}
+
+    def __init__(self, n_bits=8, *, shift=0.0, random_state=None):
+        self.n_bits = n_bits
+        self.shift = shift
+        self.random_state = random_state
+
+    def _fit(self, X, y):
+        type(self).seen.append((X, y, self.shift))
+        self.mean_ = X.mean(axis=0)
+        self.planes_ = as_generator(self.random_state).standard_normal((X.shape[1], self.n_bits))
+
+    def _project(self, X):
+        return (X - self.mean_ + self.shift) @ self.planes_
+
+
+class Broken(Hasher):
+    """Fails as a defect would."""
+
+    def __init__(self, n_bits=8):
+        self.n_bits = n_bits
+
+    def _fit(self, X, y):
+        raise ZeroDivisionError("nothing to divide by")
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    Recorder.seen = []
+
+
+def rows_of(values) -> set[bytes]:
+    return {np.float32(row).tobytes() for row in values}
+
+
+@pytest.mark.parametrize("labels", [Y, SETS, None], ids=["classes", "label sets", "no labels"])
+def test_scores_are_what_the_metrics_say(labels):
+    """Split, fit, codes and every reading once more by hand."""
+    estimator = hbmp.HBMP(12, function=Linear(epochs=2), max_items=100)
+    found = hbmp.compare(X, labels, methods={"linear": estimator}, bits=[12], queries=40, train=200, seed=3, **QUIET)
+    (row,) = found.rows
+    train, query, database = found.split.train, found.split.query, found.split.database
+    model = hbmp.HBMP(12, function=Linear(epochs=2), max_items=100, random_state=3)
+    model.fit(X[train], None if labels is None else labels[train])
+    codes = model.transform(X[query]), model.transform(X[database])
+    if labels is None:
+        distances = np.linalg.norm(X[train][:, None] - X[train], axis=2)[np.triu_indices(len(train), 1)]
+        thresholds = np.percentile(distances, (2, 5, 10, 20))
+        relevant = {"relevance": metrics.DistanceLevels(X[query], X[database], thresholds, (10, 5, 2, 1))}
+    else:
+        relevant = {"query_labels": labels[query], "database_labels": labels[database]}
+    graded = {"classes": "", "label sets": "ndcg-shared", "distances": "ndcg-scaled"}[found.facts["data"]["labels"]]
+    gain = {"gain": graded.removeprefix("ndcg-")}
+    for reading, weights in (("", None), (".weighted", model.bit_weights_)):
+        for ending, ties in (("", "database"), (".tie-aware", "average")):
+            options = {**relevant, "bit_weights": weights, "ties": ties}
+            expected = metrics.mean_average_precision(*codes, **options)
+            assert row.scores[f"map{reading}{ending}"] == pytest.approx(expected, abs=1e-9)
+            if graded:
+                expected = metrics.ndcg(*codes, **options, **gain)
+                assert row.scores[f"{graded}{reading}{ending}"] == pytest.approx(expected, abs=1e-9)
+    assert row.score() == row.scores["map.weighted.tie-aware"]
+    assert len(row.scores) == (8 if graded else 4)
+
+
+def test_a_cutoff_is_kept_and_named():
+    found = hbmp.compare(X, Y, methods=["pca_sign"], bits=[8], cutoff=20, **QUIET)
+    (row,) = found.rows
+    model = hbmp.get_method("pca_sign")(8, random_state=0).fit(X[found.split.train])
+    parts = [found.split.query, found.split.database]
+    expected = metrics.mean_average_precision(
+        *(model.transform(X[rows]) for rows in parts), *(Y[p] for p in parts), cutoff=20
+    )
+    assert row.scores["map@20"] == pytest.approx(expected, abs=1e-9)
+    assert found.measure == "map@20"
+    assert "over the first 20 items" in found.caption
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+@pytest.mark.parametrize("budget", [0, 3])
+def test_no_query_is_ever_fitted_on(unseen, budget):
+    """Not in the fit, and not while settings are chosen."""
+    settings = {"queries": 0.2, "train": 150, "unseen": unseen, "validation": budget}
+    found = hbmp.compare(X, Y, methods={"mine": Recorder()}, bits=[8], **settings, **QUIET)
+    queries = rows_of(X[found.split.query])
+    assert len(queries) == 80
+    assert len(Recorder.seen) == budget + 1
+    for features, _, _ in Recorder.seen:
+        assert not rows_of(features) & queries
+    features, labels, _ = Recorder.seen[-1]
+    np.testing.assert_array_equal(features, X[found.split.train])
+    np.testing.assert_array_equal(labels, Y[found.split.train])
+    assert len(features) == 150
+    searched = rows_of(X[found.split.database])
+    assert not searched & queries
+    assert len(searched & rows_of(features)) == (0 if unseen else 150)
+
+
+def test_settings_are_chosen_on_training_rows_within_the_budget():
+    """A shift of the rows makes bits constant, so no shift is found best; the table says what was tried."""
+    found = hbmp.compare(X, Y, methods={"mine": Recorder(shift=50.0)}, bits=[16], validation=4, **QUIET)
+    (row,) = found.rows
+    assert [shift for _, _, shift in Recorder.seen[:1]] == [50.0]  # as given first
+    assert sorted(shift for _, _, shift in Recorder.seen[1:4]) == [0.0, 50.0, 100.0]
+    assert row.settings == {"shift": 0.0}
+    assert row.tried == 4
+    assert Recorder.seen[-1][2] == 0.0
+    held_out = len(found.split.train) - len(Recorder.seen[0][0])
+    assert held_out == round(0.2 * len(found.split.train))
+    assert "up to 4 of each method's own grid" in found.caption
+    assert "shift=0.0" in found.to_markdown()
+    Recorder.seen = []
+    hbmp.compare(X, Y, methods={"mine": Recorder()}, bits=[16], validation=2, **QUIET)
+    assert len(Recorder.seen) == 3
+
+
+def test_a_method_that_fails_says_why_and_the_others_go_on():
+    methods = {"pca_sign": "pca_sign", "broken": Broken(), "planes": Recorder()}
+    found = hbmp.compare(X, Y, methods=methods, bits=(8, 100), **QUIET)
+    by_cell = {(row.method, row.bits): row for row in found.rows}
+    reason = by_cell["pca_sign", 100].error
+    assert "n_bits=100 needs 100 features" in reason
+    assert by_cell["broken", 8].error == "ZeroDivisionError: nothing to divide by"
+    assert not by_cell["pca_sign", 100].scores
+    assert by_cell["pca_sign", 100].score() is None
+    for cell in (("pca_sign", 8), ("planes", 8), ("planes", 100)):
+        assert 0 < by_cell[cell].score() < 1
+        assert not by_cell[cell].error
+    (line,) = [line for line in found.to_markdown().splitlines() if line.startswith("| pca_sign |  100 |")]
+    assert line.endswith(f"{reason} |")
+    assert found.ranking[-1] == "broken"
+    parsed = {(line["method"], line["bits"]): line for line in csv.DictReader(io.StringIO(found.to_csv()))}
+    assert parsed["pca_sign", "100"]["error"] == reason
+    assert parsed["pca_sign", "100"]["map"] == ""
+    assert float(parsed["planes", "8"]["map"]) == by_cell["planes", 8].scores["map"]
+
+
+def test_the_same_seed_gives_the_same_table_and_another_seed_another():
+    def scores(seed, **more):
+        methods = {"pca_sign": "pca_sign", "planes": Recorder()}
+        found = hbmp.compare(X, Y, methods=methods, bits=(4, 8), seed=seed, **{**QUIET, **more})
+        return [(row.method, row.bits, row.scores) for row in found.rows], found.split.checksum
+
+    assert scores(0) == scores(0)
+    assert scores(0)[1] != scores(1)[1]
+    assert scores(0)[0] != scores(1)[0]
+
+
+@pytest.mark.slow
+def test_several_at_a_time_give_the_same_rows():
+    alone = hbmp.compare(X, Y, methods=["pca_sign"], bits=(4, 8, 100), **QUIET)
+    together = hbmp.compare(X, Y, methods=["pca_sign"], bits=(4, 8, 100), jobs=2, **QUIET)
+    assert [(row.method, row.bits, row.error) for row in together.rows] == [
+        (row.method, row.bits, row.error) for row in alone.rows
+    ]
+    for one, other in zip(alone.rows, together.rows, strict=True):
+        assert other.scores == pytest.approx(one.scores, abs=1e-6)
+
+
+def test_costs_are_measured(tmp_path):
+    found = hbmp.compare(X, Y, methods={"pca": "pca_sign", "mine": Recorder()}, bits=[8], **QUIET)
+    pca, mine = found.rows
+    hbmp.get_method("pca_sign")(8, random_state=0).fit(X[found.split.train]).save(tmp_path / "model")
+    assert pca.model_bytes == sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    assert mine.model_bytes is None  # a class of somebody else's is not saved
+    for row in found.rows:
+        assert row.fit_seconds > 0
+        assert row.encode_rows_per_second > 0
+
+
+def test_own_queries_leave_all_rows_to_the_database():
+    found = hbmp.compare(
+        X[50:], Y[50:], query_X=X[:50], query_y=Y[:50], methods={"mine": Recorder()}, bits=[8], **QUIET
+    )
+    features, _, _ = Recorder.seen[0]
+    np.testing.assert_array_equal(features, np.float32(X[50:]))
+    model = Recorder(8, random_state=0).fit(X[50:])
+    expected = metrics.mean_average_precision(model.transform(X[:50]), model.transform(X[50:]), Y[:50], Y[50:])
+    assert found.rows[0].scores["map"] == pytest.approx(expected)
+    assert "50 queries as given" in found.caption
+
+
+def test_without_labels_methods_that_need_them_are_left_out_and_named(monkeypatch):
+    monkeypatch.setattr(Broken, "supervised", True)
+    monkeypatch.setattr("hbmp.comparison.list_methods", lambda: ["pca_sign", "broken"])
+    real = hbmp.get_method
+    monkeypatch.setattr("hbmp.comparison.get_method", lambda name: Broken if name == "broken" else real(name))
+    found = hbmp.compare(X, bits=[4], **QUIET)
+    assert [row.method for row in found.rows] == ["pca_sign"]
+    assert "Left out, because they learn from labels: broken." in found.caption
+
+
+def test_the_table_shows_every_score_and_the_caption_what_it_depends_on():
+    found = hbmp.compare(
+        X, Y, methods={"mine": Recorder(), "pca": "pca_sign"}, bits=(4, 8), name="some digits", **QUIET
+    )
+    text = found.to_markdown()
+    for row in found.rows:
+        cells = [
+            cell.strip()
+            for line in text.splitlines()
+            if line.startswith(f"| {row.method} ")
+            for cell in line.split("|")
+        ]
+        assert f"{row.scores['map']:.3f}" in cells
+        assert {f"{row.score():.3f}", f"**{row.score():.3f}**"} & set(cells)
+    for said in (
+        "some digits: 400 rows of 64 features",
+        "40 queries drawn evenly over classes",
+        "360 others",
+        "seed 0",
+    ):
+        assert said in found.caption
+    assert found.split.checksum in found.caption
+    assert found.facts["machine"]["cpu"] in found.caption
+    assert str(found) == found._repr_markdown_() == text
+    content = json.loads(found.to_json())
+    assert [line["scores"] for line in content["rows"]] == [dict(row.scores) for row in found.rows]
+    assert content["split"]["checksum"] == found.split.checksum
+    best = max((row for row in found.rows if row.bits == 8), key=lambda row: row.score())
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {best.method} ")][:1]
+    assert f"**{best.score():.3f}**" in line
+
+
+@pytest.mark.parametrize("bits", [(4,), (4, 8)])
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_the_plot_names_every_method(bits, ending, tmp_path):
+    pytest.importorskip("matplotlib")
+    found = hbmp.compare(X, Y, methods={"mine": Recorder(), "pca": "pca_sign"}, bits=bits, **QUIET)
+    figure = found.plot(tmp_path / f"plot.{ending}")
+    assert (tmp_path / f"plot.{ending}").stat().st_size > 1000
+    (axis,) = figure.axes
+    shown = [text.get_text() for text in (*axis.texts, *axis.get_yticklabels())]
+    assert {"mine", "pca"} <= set(shown)
+    for method in ("mine", "pca"):
+        last = [row.score() for row in found.rows if row.method == method][-1]
+        assert any(f"{last:.3f}" in text for text in shown)
+
+
+def test_a_plot_of_nothing_and_of_no_known_kind_are_refused(tmp_path):
+    pytest.importorskip("matplotlib")
+    found = hbmp.compare(X, Y, methods={"broken": Broken()}, bits=[4], **QUIET)
+    with pytest.raises(ValueError, match="nothing to draw"):
+        found.plot()
+    found = hbmp.compare(X, Y, methods={"pca": "pca_sign"}, bits=[4], **QUIET)
+    with pytest.raises(ValueError, match="does not end in a kind of picture"):
+        found.plot(tmp_path / "plot.doc")
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_labels_are_moved_apart_in_order_and_no_further_than_needed(heights):
+    wanted, gap = np.sort(heights), 0.04
+    placed = spread(wanted, gap, 0.0, 2.0)
+    assert (np.diff(placed) >= gap - 1e-9).all()
+    assert placed.min() >= -1e-9
+    assert placed.max() <= 2 + 1e-9
+    if len(wanted) == 1 or np.diff(wanted).min() >= gap:
+        np.testing.assert_allclose(placed, wanted, atol=1e-9)
+
+
+@given(st.integers(1, 60), st.lists(st.integers(0, 5), min_size=60, max_size=90), st.integers(0, 2**31))
+def test_draws_are_even_over_classes(count, classes, seed):
+    strata = np.array(classes)
+    drawn = draw_evenly(count, np.arange(len(strata)), strata, np.random.default_rng(seed))
+    assert len(np.unique(drawn)) == count
+    for stratum, total in zip(*np.unique(strata, return_counts=True), strict=True):
+        share = count * total / len(strata)
+        assert abs((strata[drawn] == stratum).sum() - share) <= 1 + 1e-9
+
+
+def test_every_row_is_drawn_about_as_often():
+    counts = np.zeros(30)
+    for seed in range(600):
+        counts[draw_evenly(10, np.arange(30), np.arange(30) % 4, np.random.default_rng(seed))] += 1
+    assert abs(counts / 600 - 1 / 3).max() < 0.08  # four standard deviations
+
+
+def test_parts_of_a_split_are_disjoint_where_they_should_be():
+    split = draw_split(100, Y[:100], queries=20, train=30, seed=0)
+    assert len(np.union1d(split.query, split.database)) == 100
+    assert np.isin(split.train, split.database).all()
+    split = draw_split(100, Y[:100], queries=20, train=None, unseen=True, seed=0)
+    assert [len(part) for part in (split.query, split.train, split.database)] == [20, 40, 40]
+    assert len(np.unique(np.concatenate([split.query, split.train, split.database]))) == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"methods": ["pca_sing"]}, r"No method called 'pca_sing'\. Did you mean 'pca_sign'"),
+        ({"methods": {"mine": 3}}, "Method 'mine' must be a name or an hbmp estimator, found int"),
+        ({"methods": []}, "No methods to compare"),
+        ({"bits": [0]}, "A code length must be a whole number of at least 1, found 0"),
+        ({"bits": [2.5]}, "A code length must be a whole number"),
+        ({"queries": 1.5}, "queries must be a number of rows or a share between 0 and 1"),
+        ({"queries": 401}, "queries must lie between 1 and the 400 rows"),
+        ({"queries": 399}, "leave nothing to search"),
+        ({"train": 0}, "train must lie between 1 and the 360 rows"),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1"),
+        ({"query_y": Y}, "query_y= holds the labels of query_X="),
+        ({"query_X": X, "query_y": Y, "queries": 3}, "pass one of the two"),
+        ({"query_X": X[:, :3], "query_y": Y}, "X has 64 features and query_X 3"),
+        ({"query_X": X}, "y and query_y must both be"),
+    ],
+)
+def test_wrong_asking_is_told_before_anything_runs(options, sentence):
+    with pytest.raises((ValueError, LookupError), match=sentence):
+        hbmp.compare(X, Y, **{"methods": ["pca_sign"], **options}, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "sentence"),
+    [
+        (X[:, 0], Y, "X must be an"),
+        (np.where(X > 15, np.nan, X), Y, "X holds NaN or infinity"),
+        (X, Y[:5], "There are 400 rows but y has 5"),
+        (X, [["a"], ["b", "c"]] * 200, "MultiLabelBinarizer"),
+    ],
+)
+def test_wrong_data_are_told_before_anything_runs(features, labels, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        hbmp.compare(features, labels, methods=["pca_sign"], **QUIET)
+
+
+def test_the_function_stays_reachable_by_its_name():
+    assert callable(hbmp.compare)
+    assert isinstance(hbmp.compare(X, Y, methods=["pca_sign"], bits=[4], **QUIET), Comparison)
+    assert callable(hbmp.compare)
