@@ -9,6 +9,7 @@ import hbmp
 from hbmp import catalog
 
 NAMES = catalog.names("functions")
+SMALL_NETWORK = {"backbone": "tiny", "augmentation": "none", "epochs": 15, "backbone_lr": 3e-3, "lr": 3e-3}
 
 
 def smallest(name):
@@ -16,11 +17,16 @@ def smallest(name):
     return cls(**cls.smoke)
 
 
-@pytest.fixture(scope="module")
-def digits():
+@pytest.fixture
+def digits(request):
+    """Features or images, as the function takes them, and their target codes."""
     X, y = load_digits(return_X_y=True)
+    X = X[:600].astype(np.float32)
+    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
+    if name and catalog.load("functions", name).takes_images:
+        X = np.repeat((X * 15).astype(np.uint8).reshape(-1, 8, 8, 1), 3, axis=3)
     codes = hbmp.infer_codes(2 * np.eye(10) - 1, 8).codes
-    return X[:600].astype(np.float32), codes[y[:600]]
+    return X, codes[y[:600]]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -35,7 +41,7 @@ def test_scores_have_the_promised_form_and_follow_the_seed(name, digits):
 
 
 def trained(name, X, targets):
-    settings = {"trees": {"n_trees": 20}, "mlp": {"hidden": (64,), "epochs": 50}}.get(name, {})
+    settings = {"trees": {"n_trees": 20}, "mlp": {"hidden": (64,), "epochs": 50}, "network": SMALL_NETWORK}.get(name, {})
     return catalog.load("functions", name)(**settings).fit(X, targets, random_state=0)
 
 

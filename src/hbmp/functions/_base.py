@@ -13,6 +13,7 @@ class HashFunction(BaseEstimator):
     scores whose signs are the codes. Functions trained by gradients also take any loss: `learn(X, loss, *rest)`.
     """
 
+    takes_images = False  # features otherwise
     smoke: dict = {}
 
     def fit(self, X: np.ndarray, targets: np.ndarray, *, bit_weights=None, random_state=None):
@@ -25,6 +26,10 @@ class HashFunction(BaseEstimator):
             f"{type(self).__name__} is not trained by gradients, so it cannot minimise a loss of its scores. "
             "Use function='linear', 'mlp' or 'kernel'."
         )
+
+    def rescale(self, factor: np.ndarray, shift: np.ndarray) -> None:
+        """From now on give factor · score + shift, both (b,): what a learned normalisation does to each bit."""
+        raise NotImplementedError
 
     def project(self, X: np.ndarray) -> np.ndarray:
         """Scores, float32, shape (n, b)."""
