@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from hbmp import metrics
-from hbmp.labels import as_array, as_classes, as_label_sets, distinct_rows, is_label_matrix
+from hbmp.labels import as_array, as_classes, as_label_sets, distinct_rows
 from hbmp.protocols import Measure, Protocol, Split
 
 PERCENTILES, GRADES = (2, 5, 10, 20), (10, 5, 2, 1)  # without labels: the paper's setting
@@ -149,7 +149,8 @@ def as_labels(y, n_rows: int, name: str = "y") -> np.ndarray | None:
     if y is None:
         return None
     y = y if sparse.issparse(y) else as_array(y, name)
-    labels = as_label_sets(y, name) if is_label_matrix(y) and y.shape[1] > 1 else as_classes(y, name)
+    as_sets = sparse.issparse(y) or (y.ndim == 2 and y.shape[1] > 1)
+    labels = as_label_sets(y, name) if as_sets else as_classes(y, name)
     if len(labels) != n_rows:
         raise ValueError(f"There are {n_rows} rows but {name} has {len(labels)}; every row needs its label.")
     return labels

@@ -6,6 +6,8 @@ why in its row and the others go on. docs/compare.md explains each column.
 
 from __future__ import annotations
 
+import argparse
+
 EXAMPLE = "hbmp compare --data digits --methods hbmp pca_sign --bits 16 32"
 
 
@@ -76,4 +78,7 @@ def run(options) -> None:
 
 def _rows(text: str) -> float:
     """A number of rows, or a share of them below 1."""
-    return float(text) if "." in text or "e" in text.lower() else int(text)
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of rows nor a share below 1") from None
