@@ -41,10 +41,13 @@ class SameConv2d(nn.Conv2d):
     """A convolution padded as TensorFlow's "SAME": output side = ⌈side / stride⌉, the odd pixel at bottom and right."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Pad by what this input's size asks for, then convolve."""
+        """Pad by what this input's size asks for, then convolve; even padding costs no copy of the input."""
         down, across = (
             max((-(-side // stride) - 1) * stride + kernel - side, 0)
             for side, stride, kernel in zip(input.shape[-2:], self.stride, self.kernel_size, strict=True)
         )
-        padding = [across // 2, across - across // 2, down // 2, down - down // 2]
-        return super().forward(functional.pad(input, padding) if any(padding) else input)
+        if down % 2 or across % 2:
+            padding = [across // 2, across - across // 2, down // 2, down - down // 2]
+            input, down, across = functional.pad(input, padding), 0, 0
+        half = (down // 2, across // 2)
+        return functional.conv2d(input, self.weight, self.bias, self.stride, half, self.dilation, self.groups)
