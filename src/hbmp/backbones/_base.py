@@ -10,10 +10,13 @@ pretrained with, `architecture` the same network without reading any file, for w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
+
+from hbmp.backbones._weights import put_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -42,15 +45,21 @@ class Backbone(BaseEstimator):
         """
         raise NotImplementedError
 
-    def load_weights(self, module: torch.nn.Module) -> None:
-        """Put the pretrained weights that `pretrained` names into a module that `architecture` made."""
+    def read_weights(self) -> Mapping[str, torch.Tensor]:
+        """The pretrained weights that `pretrained` asks for, by the names they have where they are kept."""
         raise NotImplementedError
+
+    def name_in_file(self, name: str) -> str:
+        """What one of the module's weights is called where `read_weights` finds it."""
+        return name
 
     def build(self) -> torch.nn.Module:
         """The network ready for use: with its pretrained weights, or random ones where `pretrained` is False."""
+        if self.pretrained is False:
+            return self.architecture()
+        tensors = self.read_weights()
         module = self.architecture()
-        if self.pretrained is not False:
-            self.load_weights(module)
+        put_tensors(module, tensors, self.name_in_file, self.weights_note)
         return module
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,22 +46,22 @@ def _read_torch(path: Path):
         ) from error
 
 
-def put_tensors(module: torch.nn.Module, tensors: Mapping, name_in_file: Mapping[str, str], path: str | Path) -> None:
-    """Copy tensors into a module; `name_in_file` gives, for each of the module's names, the name in the file."""
+def put_tensors(module: torch.nn.Module, tensors: Mapping, name_in_file: Callable[[str], str], origin: str) -> None:
+    """Copy tensors into a module; `name_in_file` gives, for each of the module's names, the name they have."""
     state = module.state_dict()
     found = {}
     for name, tensor in state.items():
         if name.endswith("num_batches_tracked"):  # counts batches of training, which files may leave out
             found[name] = tensor
             continue
-        there = name_in_file[name]
+        there = name_in_file(name)
         if there not in tensors:
             raise ValueError(
-                f"{path} has no weights {there!r}; it holds {_some(tensors)}. Give a file of this network."
+                f"{origin} has no weights {there!r}; it holds {_some(tensors)}. Give a file of this network."
             )
         if tuple(tensors[there].shape) != tuple(tensor.shape):
             raise ValueError(
-                f"{path} has {there!r} of shape {tuple(tensors[there].shape)}, where this network has "
+                f"{origin} has {there!r} of shape {tuple(tensors[there].shape)}, where this network has "
                 f"{tuple(tensor.shape)}. Give a file of this network."
             )
         found[name] = tensors[there]

@@ -13,7 +13,7 @@ from torch import nn
 
 from hbmp.backbones._base import Backbone
 from hbmp.backbones._layers import Layers, he_start
-from hbmp.backbones._weights import put_tensors, read_tensors
+from hbmp.backbones._weights import read_tensors
 
 _NAMES = {  # torchvision counts its layers, activations and pools included
     "conv1": "features.0",
@@ -70,16 +70,17 @@ class AlexNet(Backbone):
         }
         return he_start(Layers(layers, n_features=4096))
 
-    def load_weights(self, module: nn.Module) -> None:
-        """From torchvision's state dict; its last layer, the 1,000 classes, is left out."""
+    def read_weights(self):
+        """Torchvision's state dict; its last layer, the 1,000 classes, stays unused."""
         if self.pretrained is True:
             raise ValueError(
                 "AlexNet needs torchvision's weights as a file: get alexnet-owt-7be5be79.pth from "
                 "https://download.pytorch.org/models and pass pretrained='alexnet-owt-7be5be79.pth', or "
                 "pretrained=False."
             )
-        path = self.weights_path()
-        names = {
-            f"{ours}.{value}": f"{theirs}.{value}" for ours, theirs in _NAMES.items() for value in ("weight", "bias")
-        }
-        put_tensors(module, read_tensors(path), names, path)
+        return read_tensors(self.weights_path())
+
+    def name_in_file(self, name: str) -> str:
+        """`conv2.bias` is `features.3.bias` there."""
+        layer, value = name.split(".")
+        return f"{_NAMES[layer]}.{value}"

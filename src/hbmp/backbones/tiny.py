@@ -40,6 +40,6 @@ class Tiny(Backbone):
         layers |= {"pool": nn.AdaptiveAvgPool2d(2), "flatten": nn.Flatten()}
         return he_start(Layers(layers, 4 * _CHANNELS[-1]))
 
-    def load_weights(self, module: nn.Module) -> None:
+    def read_weights(self):
         """Refused: this network was never trained."""
         raise ValueError(f"Tiny has no pretrained weights, found pretrained={self.pretrained!r}; use pretrained=False.")

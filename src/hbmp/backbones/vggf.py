@@ -20,7 +20,6 @@ from torch import nn
 
 from hbmp.backbones._base import Backbone
 from hbmp.backbones._layers import Layers, he_start
-from hbmp.backbones._weights import put_tensors
 
 _LAYERS = ("conv1", "conv2", "conv3", "conv4", "conv5", "fc6", "fc7")
 _WINDOW, _KAPPA, _ALPHA, _BETA = 5, 2.0, 1e-4, 0.75
@@ -87,18 +86,17 @@ class VGGF(Backbone):
         }
         return he_start(Layers(layers, n_features=4096))
 
-    def load_weights(self, module: nn.Module) -> None:
-        """Filters, biases and the average image from MatConvNet's file; its last layer, fc8, is left out."""
+    def read_weights(self):
+        """Filters, biases and the average image of MatConvNet's file; its last layer, fc8, is left out."""
         if self.pretrained is True:
             raise ValueError(
                 "VGG-F needs MatConvNet's weights as a file: get imagenet-vgg-f.mat from "
                 "https://www.vlfeat.org/matconvnet/pretrained and pass pretrained='imagenet-vgg-f.mat', or "
                 "pretrained=False."
             )
-        path = self.weights_path()
-        tensors = read_matconvnet(path)
+        tensors = read_matconvnet(self.weights_path())
         tensors["centre.deviation"] = tensors.pop("averageImage") - torch.tensor(self.mean).reshape(3, 1, 1)
-        put_tensors(module, tensors, {name: name for name in module.state_dict()}, path)
+        return tensors
 
 
 def _response_norm() -> nn.LocalResponseNorm:
@@ -120,7 +118,7 @@ def read_matconvnet(path: Path) -> dict[str, torch.Tensor]:
         ) from error
     tensors = {"averageImage": torch.from_numpy(_as_image(average))}
     for layer in layers:
-        if str(layer.name) in _LAYERS:
+        if str(layer.type) == "conv" and str(layer.name) in _LAYERS:
             # Files before 2015 name the two, later ones keep them in a list.
             filters, biases = layer.weights if hasattr(layer, "weights") else (layer.filters, layer.biases)
             tensors[f"{layer.name}.weight"] = torch.from_numpy(_output_first(filters))
