@@ -41,7 +41,7 @@ class Hasher(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_bits must be a positive whole number, found {self.n_bits!r}.")
         X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         if y is None and self.supervised:
-            raise ValueError(f"{type(self).__name__} learns from labels: pass y.")
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if y is not None:
             y = y if sparse.issparse(y) else as_array(y)
             if y.ndim == 0 or y.shape[0] != len(X):

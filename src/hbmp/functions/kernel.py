@@ -65,7 +65,7 @@ class Kernel(HashFunction):
         self.mean_, self.scale_ = X.mean(axis=0), max(float(X.std()), 1e-12)
         rows = self._rows(X)
         self.anchors_ = rows[: self.n_anchors].copy()
-        typical = float(np.median(_squared_distances(rows[-2000:], self.anchors_)))
+        typical = float(np.median(squared_distances(rows[-2000:], self.anchors_)))
         self.spread_ = max(typical * self.width**2, 1e-12)
         default = Linear(device=self.device, verbose=self.verbose)
         self.linear_ = clone(default if self.linear is None else self.linear)
@@ -75,9 +75,10 @@ class Kernel(HashFunction):
         return (np.asarray(X, dtype=np.float32) - self.mean_) / np.float32(self.scale_)
 
     def _kernel(self, rows):
-        return np.exp(_squared_distances(rows, self.anchors_) / np.float32(-2 * self.spread_))
+        return np.exp(squared_distances(rows, self.anchors_) / np.float32(-2 * self.spread_))
 
 
-def _squared_distances(a, b):
+def squared_distances(a, b):
+    """‖a_i - b_j‖², (n, d) and (m, d) to (n, m); centre both first, large means cost digits."""
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)
     return np.maximum(squares - 2 * (a @ b.T), 0)
