@@ -1,6 +1,7 @@
 """A comparison as a picture: score against code length, every line labelled at its end, best on top.
 
 With one code length it is a bar a method. Labels that would lie on each other are moved apart and led to their lines.
+Where most scores crowd below one, heights are by what is missing to one, on a logarithmic scale.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _LOOK = {
     "svg.hashsalt": "hbmp",
 }
 _MARKERS = "osD^vPX"
+_CROWDED = 0.9  # above this median score
+_CROWDED_TICKS = (0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+_LEAST_MISSING = 5e-4
 _LABEL_POINTS = 12.5  # height that one label needs
 
 
@@ -87,10 +91,12 @@ def _lines(comparison: Comparison, lengths: list[int]):
     axis = figure.add_axes(
         (0.09, 0.5 / height, 0.57, 1 - 0.8 / height)
     )  # fixed, so that labels stay where they are put
+    crowded = _is_crowded(points)
+    heights = {method: _heights(list(scores.values()), crowded) for method, scores in points.items()}
     for place, (method, scores) in enumerate(points.items()):
         axis.plot(
             [np.log2(n_bits) for n_bits in scores],
-            list(scores.values()),
+            heights[method],
             color=_colour(place),
             marker=_MARKERS[place % len(_MARKERS)],
             linestyle="-" if place % 2 == 0 else (0, (5, 1.4)),
@@ -101,18 +107,28 @@ def _lines(comparison: Comparison, lengths: list[int]):
         )
     axis.set_xticks(np.log2(lengths), [str(n_bits) for n_bits in lengths])
     axis.set_xlim(np.log2(lengths[0]) - 0.12, np.log2(lengths[-1]) + 0.06)
-    _frame(comparison, axis, "bits")
-    _label_lines(figure, axis, points, comparison)
+    _frame(comparison, axis, crowded)
+    _label_lines(figure, axis, points, {method: height[-1] for method, height in heights.items()}, comparison)
     return figure
 
 
-def _label_lines(figure, axis, points: dict[str, dict[int, float]], comparison: Comparison) -> None:
+def _is_crowded(points: dict[str, dict[int, float]]) -> bool:
+    return bool(np.median([list(scores.values())[-1] for scores in points.values()]) > _CROWDED)
+
+
+def _heights(scores, crowded: bool) -> np.ndarray:
+    """Where scores are drawn: as they are, or by how many powers of ten their distance to one is below one."""
+    values = np.asarray(scores, dtype=float)
+    return -np.log10(np.maximum(1 - values, _LEAST_MISSING)) if crowded else values
+
+
+def _label_lines(figure, axis, points, height_of: dict[str, float], comparison: Comparison) -> None:
     """Name, score and seconds at the end of each line, one above the other in the order of the line ends."""
     figure.draw_without_rendering()
     low, high = axis.get_ylim()
     gap = (high - low) * _LABEL_POINTS * figure.dpi / 72 / axis.get_window_extent().height
-    order = sorted(points, key=lambda method: list(points[method].values())[-1])
-    ends = np.array([list(points[method].values())[-1] for method in order])
+    order = sorted(points, key=lambda method: (height_of[method], -list(points).index(method)))
+    ends = np.array([height_of[method] for method in order])
     heights = spread(ends, gap, low, high - gap)  # room for a heading
     left, edge = axis.get_xlim()
     reach = edge - left
@@ -172,12 +188,15 @@ def _bars(comparison: Comparison):
     return figure
 
 
-def _frame(comparison: Comparison, axis, xlabel: str) -> None:
-    axis.set_xlabel(xlabel, color="#444a52")
-    axis.set_ylabel(_name(comparison), color="#444a52")
-    low, high = axis.get_ylim()
-    axis.set_ylim(max(low, 0), min(high, 1.01))
+def _frame(comparison: Comparison, axis, crowded: bool) -> None:
+    axis.set_xlabel("bits", color="#444a52")
+    axis.set_ylabel(_name(comparison) + (" (what is missing to 1, logarithmic)" if crowded else ""), color="#444a52")
     axis.set_title(_title(comparison), loc="left", fontsize=9.5)
+    low, high = axis.get_ylim()
+    if crowded:
+        ticks = [tick for tick in _CROWDED_TICKS if low <= _heights(tick, True) <= high]
+        axis.set_yticks(_heights(ticks, True), [f"{tick:g}" for tick in ticks])
+    axis.set_ylim(max(low, 0), high if crowded else min(high, 1.01))
 
 
 def _name(comparison: Comparison) -> str:

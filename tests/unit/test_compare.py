@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 
 import hbmp
 from hbmp import metrics
+from hbmp._comparison_cells import Row
 from hbmp._comparison_plot import spread
 from hbmp._comparison_trial import draw_evenly, draw_split
 from hbmp.comparison import Comparison
@@ -359,3 +360,20 @@ def test_the_function_stays_reachable_by_its_name():
     assert callable(hbmp.compare)
     assert isinstance(hbmp.compare(X, Y, methods=["pca_sign"], bits=[4], **QUIET), Comparison)
     assert callable(hbmp.compare)
+
+
+def test_crowded_scores_are_drawn_by_what_is_missing_to_one():
+    """Order is kept, and a step from 0.98 to 0.99 is as long as one from 0.8 to 0.9."""
+    pytest.importorskip("matplotlib")
+    scores = {"best": (0.98, 0.99), "second": (0.9, 0.97), "third": (0.8, 0.9), "last": (0.3, 1.0)}
+    rows = [
+        Row(method, bits, scores={"map.tie-aware": score}, fit_seconds=1.0)
+        for method, pair in scores.items()
+        for bits, score in zip((8, 16), pair, strict=True)
+    ]
+    facts = {"measures": [{"name": "map"}], "data": {"name": "X"}, "split": {"queries": 1, "database": 2}}
+    figure = Comparison(tuple(rows), draw_split(10, None, queries=2, train=None, seed=0), facts).plot()
+    drawn = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines if line.get_label() in scores}
+    assert np.diff(drawn["best"]) == pytest.approx(np.diff(drawn["third"]))
+    assert drawn["last"][1] > drawn["best"][1] > drawn["second"][1] > drawn["third"][1] > drawn["last"][0]
+    assert "logarithmic" in figure.axes[0].get_ylabel()
