@@ -1,0 +1,150 @@
+"""SDH, supervised discrete hashing: codes from which a linear classifier tells the labels, found bit by bit as signs.
+
+Three steps take turns, and each solves its part exactly: the classifier for given codes, the hash function for given
+codes, and the codes one bit at a time for given classifier and function (discrete cyclic coordinate descent).
+
+    Y      label rows     (n, c)   one column a class, or 0/1 label sets
+    B      codes          (n, b)   in {-1, +1}
+    W      classifier     (b, c)   G-step
+    φ(x)   features       (n, m)   RBF features on m anchors
+    P      function       (m, b)   F-step; F(x) = φ(x) P is the hash function before the sign
+    λ, ν                           weights of ‖W‖² and of the distance between codes and function
+    loss_                          ‖Y - B W‖² + λ‖W‖² + ν (‖B - F‖² + λ_F ‖P‖²), divided by n, after every step
+
+Departs from the publication by the term λ_F ‖P‖²: its released settings solve the F-step with this ridge, so that this
+is the objective which the three steps minimise.
+
+Reference: Shen, Shen, Liu & Shen, Supervised Discrete Hashing, CVPR 2015.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from hbmp.hasher import Hasher
+from hbmp.methods._anchors import AnchorKernel
+from hbmp.methods._checks import need_counts, need_positive
+from hbmp.methods._label_rows import label_rows
+from hbmp.methods._products import gram
+from hbmp.seeds import as_generator
+
+
+def ridge_solution(products: np.ndarray, targets: np.ndarray, strength: float) -> np.ndarray:
+    """(AᵀA + strength)⁻¹ AᵀT from AᵀA (p, p) and AᵀT (p, q)."""
+    return cho_solve(cho_factor(products + strength * np.eye(len(products))), targets)
+
+
+def classifier_step(codes: np.ndarray, labels: np.ndarray, strength: float) -> np.ndarray:
+    """G-step: W for given codes."""
+    return ridge_solution(gram(codes, codes), gram(codes, labels), strength)
+
+
+def codes_step(codes, labels, classifier, scores, weight: float, n_sweeps: int) -> np.ndarray:
+    """B-step: codes bit by bit, each the best for the others as they are, until none changes or n_sweeps are done.
+
+    For one bit z with classifier row v the objective is -2 zᵀ(q - B'W'v) and what does not depend on z.
+    """
+    codes = codes.copy()
+    wanted = labels @ classifier.T + weight * scores  # Q, (n, b)
+    overlaps = classifier @ classifier.T  # row k without its own entry is W'v
+    np.fill_diagonal(overlaps, 0)
+    for _ in range(n_sweeps):
+        changed = False
+        for bit in range(codes.shape[1]):
+            margin = wanted[:, bit] - codes @ overlaps[bit]
+            best = np.where(margin == 0, codes[:, bit], np.where(margin > 0, 1.0, -1.0))
+            changed = changed or bool((best != codes[:, bit]).any())
+            codes[:, bit] = best
+        if not changed:
+            break
+    return codes
+
+
+class SDH(Hasher):
+    """Bits are kernel functions fitted to codes from which the labels can be told linearly.
+
+    Parameters
+    ----------
+    n_bits : length of the codes
+    n_anchors : anchors of the kernel features
+    width : σ of the kernel as a multiple of the root mean squared distance. Departs from the publication, where
+        features are scaled to norm 1 and σ is 0.4, because the norm may tell something and σ should follow the data:
+        0.4 comes to 0.28 on CIFAR-10 features, where 0.35 gave mAP 0.700 on held-out training rows and 0.7 gave 0.755
+    n_iter : rounds of the three steps
+    n_sweeps : sweeps over the bits within a B-step at most
+    classifier_ridge, function_weight, function_ridge : λ, ν and λ_F
+    max_rows : more samples than this are drawn down to it, which bounds memory
+    random_state : seed of the anchors and of the codes at the start
+    """
+
+    paper = "Shen et al., CVPR 2015"
+    supervised = True
+    smoke = {"n_anchors": 20, "n_iter": 2}
+    never_rises = "loss_"
+
+    def __init__(
+        self,
+        n_bits=32,
+        *,
+        n_anchors=1000,
+        width=0.7,
+        n_iter=5,
+        n_sweeps=10,
+        classifier_ridge=1.0,
+        function_weight=1e-5,
+        function_ridge=1e-2,
+        max_rows=100_000,
+        random_state=None,
+    ):
+        self.n_bits = n_bits
+        self.n_anchors = n_anchors
+        self.width = width
+        self.n_iter = n_iter
+        self.n_sweeps = n_sweeps
+        self.classifier_ridge = classifier_ridge
+        self.function_weight = function_weight
+        self.function_ridge = function_ridge
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def _fit(self, X, y):
+        need_counts(n_anchors=self.n_anchors, n_iter=self.n_iter, n_sweeps=self.n_sweeps, max_rows=self.max_rows)
+        need_positive(width=self.width, classifier_ridge=self.classifier_ridge)
+        need_positive(function_weight=self.function_weight, function_ridge=self.function_ridge)
+        rng = as_generator(self.random_state)
+        labels = label_rows(y).astype(np.float64)
+        if len(X) > self.max_rows:
+            drawn = np.sort(rng.choice(len(X), self.max_rows, replace=False))
+            X, labels = X[drawn], labels[drawn]
+        self.kernel_ = AnchorKernel(n_anchors=self.n_anchors, width=self.width).fit(X, rng)
+        codes = rng.choice([-1.0, 1.0], (len(X), self.n_bits))
+        self.directions_ = self._alternate(self.kernel_.transform(X), codes, labels).astype(np.float32)
+
+    def _alternate(self, features: np.ndarray, codes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """P after all rounds."""
+        products = gram(features, features)
+
+        def function_step():  # F-step: P and F for given codes
+            function = ridge_solution(products, gram(features, codes), self.function_ridge)
+            return function, (features @ function.astype(np.float32)).astype(np.float64)
+
+        classifier = classifier_step(codes, labels, self.classifier_ridge)
+        function, scores = function_step()
+        self.loss_ = [self._objective(codes, labels, classifier, function, scores)]
+        for _ in range(self.n_iter):
+            codes = codes_step(codes, labels, classifier, scores, self.function_weight, self.n_sweeps)
+            self.loss_.append(self._objective(codes, labels, classifier, function, scores))
+            classifier = classifier_step(codes, labels, self.classifier_ridge)
+            self.loss_.append(self._objective(codes, labels, classifier, function, scores))
+            function, scores = function_step()
+            self.loss_.append(self._objective(codes, labels, classifier, function, scores))
+        return function
+
+    def _objective(self, codes, labels, classifier, function, scores) -> float:
+        fitted = np.square(labels - codes @ classifier).sum() + self.classifier_ridge * np.square(classifier).sum()
+        near = np.square(codes - scores).sum() + self.function_ridge * np.square(function).sum()
+        return float(fitted + self.function_weight * near) / len(codes)
+
+    def _project(self, X):
+        return self.kernel_.transform(X) @ self.directions_
