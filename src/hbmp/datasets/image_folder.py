@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hbmp._image_files import ENDINGS, classes_of, image_files, split_of
 from hbmp.datasets._base import Data, DataSet
 from hbmp.datasets._label_sets import matrix_of
 
-_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
 _HEADERS = {"file", "filename", "path", "image"}
-_SPLIT_OF = {"train": 1, "test": 0, "val": 0, "query": 0, "database": 2}
 
 
 class ImageFolder(DataSet):
@@ -38,23 +37,22 @@ class ImageFolder(DataSet):
         return _from_csv(table) if table.is_file() else self._from_folders(folder)
 
     def _from_folders(self, folder: Path) -> Data:
-        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _ENDINGS and path.is_file())
-        places = [path.relative_to(folder).parts for path in paths]
-        if not paths:
-            raise self.missing(folder, f"images ({', '.join(sorted(_ENDINGS))})")
-        divided = all(place[0] in _SPLIT_OF and len(place) > 2 for place in places)
-        classes = [place[1] if divided else place[0] for place in places]
-        loose = next((path for path, place in zip(paths, places, strict=True) if len(place) == 1), None)
-        if loose is not None:
+        files = image_files(folder)
+        if not files:
+            raise self.missing(folder, f"images ({', '.join(sorted(ENDINGS))})")
+        classes = classes_of(files)
+        if classes is None:
+            loose = next(file for file in files if len(Path(file).parts) == 1)
             raise ValueError(
-                f"{loose} lies outside every class; put each image into its class's folder, or add labels.csv."
+                f"{folder / loose} lies outside every class; put each image into its class's folder, or add labels.csv."
             )
+        splits = split_of(files)
         return Data(
             name=folder.name,
             labels=np.array(classes),
-            images=[str(path) for path in paths],
+            images=[str(folder / file) for file in files],
             label_names=tuple(sorted(set(classes))),
-            split=np.array([_SPLIT_OF[place[0]] for place in places], dtype=np.int8) if divided else None,
+            split=None if splits is None else np.array(splits, dtype=np.int8),
         )
 
 

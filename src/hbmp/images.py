@@ -1,0 +1,211 @@
+"""Images as one lazy sequence, wherever they lie: in memory, in files, in a folder or in Parquet.
+
+`Images` knows where its pictures are and decodes them when pixels are asked for, batch by batch and ahead of time in
+threads, so a folder of any size passes through a network in the memory of a few batches.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from joblib import cpu_count
+
+from hbmp._image_batches import decoded_batches
+from hbmp._image_decode import UnreadableImage, decode_square, require_pillow
+from hbmp._image_files import classes_of, holds_images, image_files, is_image_file
+from hbmp._image_sources import ArraySource, FileSource, ParquetSource, image_columns, parquet_files
+
+__all__ = ["Images", "UnreadableImage", "as_images", "is_images"]
+
+
+class Images:
+    """A sequence of images that are decoded when they are needed.
+
+    Made by `from_array`, `from_paths`, `from_folder` or `from_parquet`; slices and index arrays give `Images` again.
+    `labels` holds one class an image where the folder says so, otherwise None; `names` says which image is which.
+    """
+
+    def __init__(self, source, rows=None, labels=None):
+        self._source = source
+        self._rows = np.arange(len(source)) if rows is None else rows
+        self.labels = labels
+
+    @classmethod
+    def from_array(cls, array) -> Images:
+        """Pixels (n, h, w, 3), or (n, h, w) for grey images, uint8; a memory-mapped array stays on disk."""
+        return cls(ArraySource(array))
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[str | Path]) -> Images:
+        """Image files in the order given."""
+        if isinstance(paths, (str, Path)):
+            raise ValueError(f"from_paths takes a list of files, found the one path {paths}; use from_folder.")
+        return cls(FileSource([os.fspath(path) for path in paths]))
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> Images:
+        """All images under a folder, sorted; the class of each is its first folder, where none lies outside one."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise ValueError(f"There is no folder {folder} to take images from.")
+        files = image_files(folder)
+        if not files:
+            raise ValueError(f"{folder} holds no images: no file in it ends in .jpg, .png, .webp or the like.")
+        classes = classes_of(files)
+        return cls(FileSource(files, str(folder)), labels=None if classes is None else np.array(classes))
+
+    @classmethod
+    def from_parquet(cls, path: str | Path, column: str = "image") -> Images:
+        """A column of encoded images: bytes, or {bytes, path} as Hugging Face writes them; `path` may be a folder."""
+        return cls(ParquetSource(parquet_files(Path(path)), column))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, key) -> Images:
+        rows = _positions(key, len(self))
+        return Images(self._source, self._rows[rows], None if self.labels is None else self.labels[rows])
+
+    def __array__(self, *_, **__):
+        raise TypeError("Images are decoded batch by batch and are no array of features; use decode or batches.")
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} images from {self._source.about()}>"
+
+    @property
+    def names(self) -> list[str]:
+        """What each image is called: its path (relative to the folder), or its place in the array or Parquet file."""
+        return [self._source.name(row) for row in self._rows]
+
+    def decode(self, rows, size: int) -> np.ndarray:
+        """The pixels of some images, uint8 (k, size, size, 3): short side scaled to `size`, centre cropped, RGB."""
+        rows = _positions(rows, len(self))
+        pixels = np.empty((len(rows), _whole("size", size), size, 3), dtype=np.uint8)
+        require_pillow()
+        for error in self._fill(pixels, rows):
+            if error is not None:
+                raise error
+        return pixels
+
+    def batches(
+        self, batch_size: int, size: int, *, workers: int | None = None, on_error: str = "refuse"
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Batches in order: which images they are, (k,), and their pixels, uint8 (k, size, size, 3).
+
+        workers   threads that decode ahead; None for one a core (8 at most), 0 to decode only when asked
+        on_error  "refuse" raises `UnreadableImage` at the first broken or oversized image; "skip" leaves those out and
+                  names them in one warning at the end
+        """
+        if on_error not in ("refuse", "skip"):
+            raise ValueError(f"on_error must be 'refuse' or 'skip', found {on_error!r}.")
+        _whole("batch_size", batch_size), _whole("size", size)
+        require_pillow()
+        n_workers = min(8, cpu_count()) if workers is None else _whole("workers", workers, least=0)
+        return self._batches(batch_size, size, n_workers, on_error)
+
+    def unreadable(self) -> list[int]:
+        """The positions of images that cannot be decoded; every one is tried."""
+        rows = np.arange(len(self))
+        pixels = np.empty((1, 8, 8, 3), dtype=np.uint8)
+        return [int(row) for row in rows if self._fill(pixels, rows[row : row + 1])[0] is not None]
+
+    def _batches(self, batch_size: int, size: int, workers: int, on_error: str):
+        skipped: list[int] = []
+        for rows, pixels, errors in decoded_batches(self._fill, len(self), batch_size, size, workers):
+            bad = np.array([error is not None for error in errors])
+            if not bad.any():
+                yield rows, pixels
+                continue
+            if on_error == "refuse":
+                raise next(error for error in errors if error is not None)
+            skipped += rows[bad].tolist()
+            if not bad.all():
+                yield rows[~bad], pixels[~bad]
+        if skipped:
+            names = ", ".join(self[skipped[:3]].names)
+            more = f" and {len(skipped) - 3} more" if len(skipped) > 3 else ""
+            text = f"{len(skipped)} of {len(self)} images could not be read and were left out: {names}{more}."
+            warnings.warn(text, UserWarning, stacklevel=3)
+
+    def _fill(self, pixels: np.ndarray, rows: np.ndarray) -> list[UnreadableImage | None]:
+        """Decode images into an array; each one's error, or None."""
+        errors: list[UnreadableImage | None] = []
+        for place, row in enumerate(self._rows[rows]):
+            picture = self._source.picture(int(row))
+            try:
+                pixels[place] = decode_square(picture, pixels.shape[1])
+            except UnreadableImage as error:
+                name = picture if isinstance(picture, str) else self._source.name(int(row))
+                errors.append(UnreadableImage(_unreadable(name, error)))
+            else:
+                errors.append(None)
+        return errors
+
+
+def is_images(X) -> bool:
+    """Whether X is `Images`, a uint8 array (n, h, w, c), a list of image files, or where images lie.
+
+    That is a folder of images, or a Parquet file (or a folder of them) with encoded images in its column `image`.
+    """
+    if isinstance(X, np.ndarray):
+        return X.dtype == np.uint8 and X.ndim == 4
+    if isinstance(X, (str, Path)):
+        path = Path(X)
+        return (path.is_dir() and holds_images(path)) or _is_image_table(path)
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(isinstance(item, (str, Path)) and is_image_file(item) for item in X)
+    return isinstance(X, Images)
+
+
+def as_images(X) -> Images:
+    """What `is_images` takes, as `Images`."""
+    if isinstance(X, Images):
+        return X
+    if not is_images(X):
+        raise ValueError(
+            f"Images come as a uint8 array (n, h, w, 3), a folder, a Parquet file with a column 'image', or a list of "
+            f"image files; found {_described(X)}."
+        )
+    if isinstance(X, np.ndarray):
+        return Images.from_array(X)
+    if isinstance(X, (list, tuple)):
+        return Images.from_paths(X)
+    return Images.from_parquet(X) if _is_image_table(Path(X)) else Images.from_folder(X)
+
+
+def _is_image_table(path: Path) -> bool:
+    """Whether a path is Parquet, or a folder of it, with encoded images in a column `image`."""
+    if path.is_dir():
+        return not holds_images(path) and any(_is_image_table(file) for file in sorted(path.rglob("*.parquet"))[:1])
+    return path.suffix in (".parquet", ".pq") and path.is_file() and "image" in image_columns(path)
+
+
+def _unreadable(name: str, why: UnreadableImage) -> str:
+    return (
+        f"{name} cannot be read as an image ({why}); repair or remove it, or pass on_error='skip' to leave such images "
+        "out."
+    )
+
+
+def _positions(key, n_images: int) -> np.ndarray:
+    """What a slice, a mask, a number or a list of numbers asks for, as positions (k,)."""
+    if not isinstance(key, slice):
+        key = np.atleast_1d(np.asarray(key))
+        key = key.astype(np.intp) if key.size == 0 else key
+    return np.arange(n_images)[key]
+
+
+def _described(X) -> str:
+    if isinstance(X, np.ndarray):
+        return f"an array {X.dtype} of shape {X.shape}"
+    return f"{X}" if isinstance(X, (str, Path)) else f"a {type(X).__name__}"
+
+
+def _whole(name: str, value, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}, found {value!r}.")
+    return int(value)
