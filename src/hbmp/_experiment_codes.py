@@ -15,21 +15,8 @@ import numpy as np
 from hbmp import catalog
 from hbmp.hasher import get_method
 from hbmp.labels import distinct_rows
-from hbmp.pursuit import infer_codes
 
 _PIECES = {"function": "functions", "affinity": "affinities"}
-_INFERENCE = (
-    "scheme",
-    "improve",
-    "item_weights",
-    "diagonal",
-    "restarts",
-    "weighting",
-    "ridge",
-    "intercept",
-    "refine",
-    "device",
-)
 
 
 @dataclass
@@ -90,8 +77,7 @@ def target_codes(method, labels, split, *, items: str, seed: int) -> Codes:
     used = labels[split.train] if items == "train" else labels[np.union1d(split.query, split.database)]
     start = time.perf_counter()
     affinity = method._affinity(used).fit(None, used)
-    settings = {key: getattr(method, key) for key in _INFERENCE}
-    book = infer_codes(affinity, method.n_bits, tol=0, random_state=seed, **settings)
+    book = method.infer(affinity, used, seed)
     fitted = time.perf_counter()
     query, unseen = _codes_of(book, labels[split.query])
     database, unseen_database = _codes_of(book, labels[split.database])

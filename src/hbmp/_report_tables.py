@@ -19,7 +19,7 @@ from hbmp.recipes._settings import BEST_HBMP, BEST_UNLABELLED_HBMP, hbmp
 PAPER_TABLES = tuple(f"table{number}" for number in range(1, 8))
 _READINGS = {"": "plain", ".weighted": "weighted", ".real-valued": "real-valued query"}
 _AFFINITIES = {"label_overlap": "by number of shared labels", "distance_levels": "distance levels"}
-_WEIGHTS = {"count": "item weights: count", "sqrt-count": "item weights: √count"}
+_WEIGHTS = {None: "every label set the same", "count": "item weights: count", "sqrt-count": "item weights: √count"}
 _CODES = {
     "target": "target codes (oracle), label sets of the training items",
     "target-all": "target codes (oracle), all label sets",
@@ -68,9 +68,8 @@ def describe(cell: dict) -> str:
     if affinity:
         name = affinity if isinstance(affinity, str) else affinity[0]
         words.append(_AFFINITIES.get(name, name))
-    weights = params.pop("item_weights", None)
-    if weights:
-        words.append(_WEIGHTS[weights])
+    if "item_weights" in params:
+        words.append(_WEIGHTS[params.pop("item_weights")])
     words += [f"{key} {value}" for key, value in sorted(params.items())]
     if cell["codes"] != "function":
         words.append(_CODES[cell["codes"]])

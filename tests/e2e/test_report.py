@@ -147,7 +147,7 @@ def test_descriptions_tell_cells_apart():
     settings = [
         {},
         {"scheme": "constant"},
-        {"item_weights": "count"},
+        {"item_weights": None},
         {"affinity": "label_overlap"},
         {"function": ["mlp", {"hidden": [5]}]},
         {"refine": 2},

@@ -91,7 +91,7 @@ def test_codes_for_classes_never_seen(blobs):
 
 def test_codes_for_label_sets_never_seen(blobs, label_rows):
     X, _ = blobs
-    model = small(10).fit(X, label_rows)
+    model = small(10, item_weights=None).fit(X, label_rows)
     new = np.array([[1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 1]])
     assert (affinity_behind(model).find(new) < 0).all()
     items = affinity_behind(model).features_
@@ -144,6 +144,20 @@ def test_paper_is_a_citation_and_the_published_variant():
     assert isinstance(model.function, Linear)
     assert hbmp.HBMP.paper(8, scheme="constant").scheme == "constant"
     assert hbmp.HBMP.paper(8).function is not hbmp.HBMP.paper(8).function
+
+
+def test_label_sets_count_as_often_as_they_occur_and_classes_once(blobs):
+    X, y = blobs
+    labels = np.eye(4, dtype=int)[y]
+    labels[:7, 0] = 1
+    by_default, counted, equal = (
+        small(**settings).fit(X, labels).codebook_.item_weights
+        for settings in ({}, {"item_weights": "count"}, {"item_weights": None})
+    )
+    np.testing.assert_array_equal(by_default, counted)
+    assert np.ptp(by_default) > 0
+    assert equal is None
+    assert small().fit(X, y).codebook_.item_weights is None
 
 
 def test_constant_scheme_is_plain_hamming(blobs):

@@ -37,9 +37,10 @@ METHOD_FILES = {
 """The paper's names of the methods it compares with, and the files they have here."""
 
 
+_DEFAULTS = {"scheme": "regress", "item_weights": "count"}  # the latter for label sets, where alone recipes set it
+
+
 def hbmp(*settings: dict) -> dict:
     """Settings of HBMP, later ones on top; defaults are left out, so that equal cells have equal keys."""
-    merged = {key: value for part in settings for key, value in part.items() if value is not None}
-    if merged.get("scheme") == "regress":
-        del merged["scheme"]
-    return merged
+    merged = {key: value for part in settings for key, value in part.items()}
+    return {key: value for key, value in merged.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
