@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hbmp import catalog, storage
+from hbmp.images import as_images, is_images
 from hbmp.labels import as_array
 
 _ROWS = 65_536  # rows projected at a time
@@ -36,10 +37,10 @@ class Hasher(TransformerMixin, BaseEstimator):
     n_bits: int
 
     def fit(self, X, y=None):
-        """Learn codes. X: (n, d) features; y: (n,) classes, (n, c) 0/1 labels, or None."""
+        """Learn codes. X: (n, d) features, or images (`hbmp.Images`); y: (n,) classes, (n, c) 0/1 labels, or None."""
         if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)) or self.n_bits < 1:
             raise ValueError(f"n_bits must be a positive whole number, found {self.n_bits!r}.")
-        X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
+        X = self._checked(X, reset=True)
         if y is None and self.supervised:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if y is not None:
@@ -53,7 +54,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     def project(self, X) -> np.ndarray:
         """Scores before the sign, float32, shape (n, n_bits)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float32, reset=False)
+        X = self._checked(X, reset=False)
         scores = np.empty((len(X), self.n_bits), dtype=np.float32)
         for start in range(0, len(X), _ROWS):
             scores[start : start + _ROWS] = self._project(X[start : start + _ROWS])
@@ -73,6 +74,12 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Write a model directory (`model.json` and `arrays.safetensors`) that `hbmp.load` reads."""
         check_is_fitted(self)
         storage.save(self, path)
+
+    def _checked(self, X, *, reset: bool):
+        """Features as float32, (n, d), or images as they are."""
+        if is_images(X):
+            return as_images(X)
+        return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
     def _fit(self, X: np.ndarray, y) -> None:
         raise NotImplementedError

@@ -81,6 +81,16 @@ class Images:
         """What each image is called: its path (relative to the folder), or its place in the array or Parquet file."""
         return [self._source.name(row) for row in self._rows]
 
+    @property
+    def pixels(self) -> np.ndarray | None:
+        """The images as they lie in memory, uint8 (n, h, w, 3); None where they have to be decoded first."""
+        array = getattr(self._source, "array", None)
+        if array is None:
+            return None
+        whole = len(self) == len(array) and (self._rows == np.arange(len(array))).all()
+        mine = array if whole else array[self._rows]
+        return mine if mine.ndim == 4 and mine.shape[3] == 3 else np.repeat(mine.reshape(*mine.shape[:3], 1), 3, axis=3)
+
     def decode(self, rows, size: int) -> np.ndarray:
         """The pixels of some images, uint8 (k, size, size, 3): short side scaled to `size`, centre cropped, RGB."""
         rows = _positions(rows, len(self))

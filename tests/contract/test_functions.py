@@ -9,7 +9,14 @@ import hbmp
 from hbmp import catalog
 
 NAMES = catalog.names("functions")
-SMALL_NETWORK = {"backbone": "tiny", "augmentation": "none", "epochs": 15, "backbone_lr": 3e-3, "lr": 3e-3}
+SMALL_NETWORK = {
+    "backbone": "tiny",
+    "augmentation": "none",
+    "epochs": 30,
+    "batch_size": 64,
+    "backbone_lr": 3e-3,
+    "lr": 3e-3,
+}
 
 
 def smallest(name):
@@ -41,7 +48,9 @@ def test_scores_have_the_promised_form_and_follow_the_seed(name, digits):
 
 
 def trained(name, X, targets):
-    settings = {"trees": {"n_trees": 20}, "mlp": {"hidden": (64,), "epochs": 50}, "network": SMALL_NETWORK}.get(name, {})
+    settings = {"trees": {"n_trees": 20}, "mlp": {"hidden": (64,), "epochs": 50}, "network": SMALL_NETWORK}.get(
+        name, {}
+    )
     return catalog.load("functions", name)(**settings).fit(X, targets, random_state=0)
 
 

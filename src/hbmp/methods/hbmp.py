@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from hbmp import catalog
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
+from hbmp.images import is_images
 from hbmp.labels import is_label_matrix
 from hbmp.methods._function import copied, make_function
 from hbmp.pursuit import infer_codes
@@ -51,7 +52,7 @@ class HBMP(Hasher):
     scheme : "regress" (weighted bits), "greedy" or "constant" (plain Hamming)
     affinity : "auto" (classes: same_class, label sets: shared_labels, no labels: distance_levels), a name from
         `hbmp.affinities`, or an object from there
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel for features, network for images), a name from `hbmp.functions` or an object from there
     item_weights : "auto" (label sets count as often as instances carry them, classes all the same), or as for
         `hbmp.infer_codes`. Departs from Eq. 6 for label sets, because there it lifts mAP@5K on MS-COCO from 0.668 to
         0.711 (12 bits) and from 0.732 to 0.778 (24 bits), and mAP on VOC 2007 at 12 bits from 0.719 to 0.781
@@ -107,12 +108,15 @@ class HBMP(Hasher):
 
     def _fit(self, X, y):
         rng = as_generator(self.random_state)
+        images = is_images(X)
+        if images and y is None:
+            raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
         rows = self._training_rows(X, y, rng)
         affinity = self._affinity(y).fit(X[rows], None if y is None else _take(y, rows))
         self.codebook_ = self.infer(affinity, y, draw_seed(rng))
         self.bit_weights_ = self.codebook_.weights.copy()
         targets = self.codebook_.codes[affinity.item_of_]
-        self.function_ = make_function(self.function, device=self.device, verbose=self.verbose)
+        self.function_ = make_function(self.function, images=images, device=self.device, verbose=self.verbose)
         self.function_.fit(X[rows], targets, bit_weights=self.bit_weights_, random_state=draw_seed(rng))
         self.unmatched_ = self.function_.unmatched(X[rows], targets)
         if y is None:
