@@ -70,10 +70,25 @@ def test_impossible_counts_are_refused(name, setting, value, digits):
 def test_anchor_features_are_what_their_formula_says():
     X = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32) + 4
     kernel = AnchorKernel(n_anchors=7, width=0.6).fit(X, np.random.default_rng(0))
-    anchors = kernel.anchors_ + kernel.mean_
+    anchors = kernel.anchors_ * kernel.scale_ + kernel.mean_
     squares = np.array([[np.sum((x - a) ** 2) for a in anchors] for x in X])
     np.testing.assert_allclose(kernel.transform(X), np.exp(-squares / (2 * 0.36 * squares.mean())), rtol=1e-4)
     assert {tuple(row) for row in anchors.round(4)} <= {tuple(row) for row in X.round(4)}
+
+
+@pytest.mark.parametrize("name", ["ksh", "sdh"])
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])  # powers of two: no digit changes
+def test_the_unit_of_the_features_does_not_matter_to_kernels(name, unit, digits):
+    X, y = digits[0][:300], digits[1][:300]
+    small = {"random_state": 0, **hbmp.get_method(name).smoke}
+    codes = [hbmp.get_method(name)(8, **small).fit(X * u, y).transform(X * u) for u in (1, np.float32(unit))]
+    np.testing.assert_array_equal(codes[0], codes[1])
+
+
+@pytest.mark.parametrize("name", ["ksh", "itq", "sh", "pca_rotation"])
+def test_samples_that_do_not_differ_are_refused(name):
+    with pytest.raises(ValueError, match="X is the same in every row"):
+        hbmp.get_method(name)(2).fit(np.full((20, 4), 3.0), np.arange(20) % 2)
 
 
 # KSH ---------------------------------------------------------------------------------------------------------------

@@ -96,6 +96,14 @@ def test_same_seed_same_bits(name, blobs):
     np.testing.assert_array_equal(first.project(blobs[0]), second.project(blobs[0]))
 
 
+@pytest.mark.parametrize("name", [name for name in METHODS if hbmp.get_method(name).never_rises])
+def test_what_should_never_rise_does_not(name, blobs):
+    model = smallest(name).fit(*blobs)
+    history = np.asarray(getattr(model, model.never_rises))
+    assert len(history) > 1
+    assert (np.diff(history) <= 1e-6 * np.abs(history[0])).all()
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_works_in_pipeline_clone_and_grid_search(name, blobs):
     pipeline = make_pipeline(StandardScaler(), smallest(name))

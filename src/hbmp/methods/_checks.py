@@ -1,8 +1,10 @@
-"""Settings that several methods take, refused in one sentence where they make no sense."""
+"""Settings and features that several methods take, refused in one sentence where they make no sense."""
 
 from __future__ import annotations
 
 import numbers
+
+import numpy as np
 
 
 def need_counts(**settings) -> None:
@@ -15,5 +17,11 @@ def need_counts(**settings) -> None:
 def need_positive(**settings) -> None:
     """Every setting must be a number above 0."""
     for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) > 0:
             raise ValueError(f"{name} must be a number above 0, found {value!r}.")
+
+
+def need_spread(centred: np.ndarray) -> None:
+    """Features less their mean must not all be 0."""
+    if not centred.any():
+        raise ValueError("X is the same in every row; codes need samples that differ.")

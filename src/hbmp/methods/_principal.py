@@ -9,13 +9,16 @@ from __future__ import annotations
 import numpy as np
 from sklearn.decomposition import PCA
 
+from hbmp.methods._checks import need_spread
 from hbmp.seeds import draw_seed
 
 
 def principal_components(X: np.ndarray, n_components: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(mean (d,), W (d, n_components)), float32; the generator seeds the solver that many features need."""
     mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-    solver = PCA(n_components, random_state=draw_seed(rng)).fit(X - mean)  # centred first: large means cost digits
+    centred = X - mean  # first of all: large means cost digits
+    need_spread(centred)
+    solver = PCA(n_components, random_state=draw_seed(rng)).fit(centred)
     return mean, np.ascontiguousarray(solver.components_.T, dtype=np.float32)
 
 

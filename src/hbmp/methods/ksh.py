@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from hbmp.hasher import Hasher
 from hbmp.labels import distinct_rows
 from hbmp.methods._anchors import AnchorKernel
-from hbmp.methods._checks import need_counts, need_positive
+from hbmp.methods._checks import need_counts, need_positive, need_spread
 from hbmp.methods._label_rows import label_rows
 from hbmp.methods._products import row_blocks
 from hbmp.seeds import as_generator
@@ -155,6 +155,7 @@ class KSH(Hasher):
         mean = self._mean_features(X)
         drawn = np.sort(rng.choice(len(X), min(self.n_labelled, len(X)), replace=False))
         features = self.kernel_.transform(X[drawn]).astype(np.float64) - mean
+        need_spread(features)
         with threadpool_limits(1 if features.size < 1e7 else None):  # waiting for threads costs more on little data
             directions = self._greedy(features, labels[drawn])
         self.directions_ = directions.astype(np.float32)
