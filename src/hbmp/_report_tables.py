@@ -38,10 +38,11 @@ def paper_tables(records: list[dict]) -> dict[str, list[Table]]:
 
 
 def protocol_tables(records: list[dict]) -> dict[str, list[Table]]:
-    """For each protocol and data set that has results, one table a measure: settings by code lengths."""
+    """For each protocol and data set that has results of HBMP, one table a measure: settings by code lengths."""
     groups: dict[str, list[dict]] = defaultdict(list)
     for record in records:
-        groups[group_name(record)].append(record)
+        if record["cell"]["method"] == "hbmp":
+            groups[group_name(record)].append(record)
     return {name: _measure_tables(name, group) for name, group in sorted(groups.items())}
 
 
@@ -61,7 +62,7 @@ def describe(cell: dict) -> str:
         return cell["method"] + (f" ({settings})" if settings else "")
     params = dict(cell["params"])
     words = ["HBMP", params.pop("scheme", "regress")]
-    function = params.pop("function", "linear" if cell["codes"] == "function" else None)
+    function = params.pop("function", "kernel" if cell["codes"] == "function" else None)
     if function:
         words.append(_piece(function))
     affinity = params.pop("affinity", None)
@@ -100,7 +101,7 @@ def summary_table(records: list[dict]) -> Table:
         measure = protocols.get(record["cell"]["protocol"]).measures[0].name
         groups[group_name(record), measure][record["cell"]["bits"]].append(record)
     rows = tuple(
-        (name, measure, *(_mean_text(_tables.own_score(record, measure) for record in cells[n]) for n in lengths))
+        (name, measure, *(mean_text(_tables.own_score(record, measure) for record in cells[n]) for n in lengths))
         for (name, measure), cells in sorted(groups.items())
     )
     return Table(
@@ -151,7 +152,7 @@ def _measure_tables(name: str, records: list[dict]) -> list[Table]:
         for setting, cells in sorted(by_setting(records).items()):
             for reading, words in _READINGS.items():
                 texts = [
-                    _mean_text(record["scores"].get(measure.name + reading) for record in cells.get(n, ()))
+                    mean_text(record["scores"].get(measure.name + reading) for record in cells.get(n, ()))
                     for n in lengths
                 ]
                 if any(text != _tables.MISSING for text in texts):
@@ -177,7 +178,8 @@ def _group_caption(protocol, records: list[dict]) -> str:
     return " ".join(sentences)
 
 
-def _mean_text(values) -> str:
+def mean_text(values) -> str:
+    """Mean over seeds, with one standard deviation where there are several."""
     found = _tables.mean_and_spread(values)
     if found is None:
         return _tables.MISSING

@@ -13,7 +13,7 @@ import json
 import re
 from pathlib import Path
 
-from hbmp import _report_figures, _report_tables
+from hbmp import _report_figures, _report_methods, _report_tables
 from hbmp._report_tables import PAPER_TABLES, group_name
 from hbmp.experiment import load_results
 from hbmp.files import write_into_place
@@ -40,7 +40,12 @@ h2,th,td{border-color:#333a42}img,svg{border-radius:6px}a{color:#8ab8f0}}
 def write(results_dir="results", out_html="report.html") -> Path:
     """Write the page: the paper's tables with ours, each protocol with its plots, figures, timings, exact settings."""
     records = load_results(results_dir)
-    sections = [*_paper_sections(records), *_protocol_sections(records), *_picture_sections(Path(results_dir))]
+    sections = [
+        *_paper_sections(records),
+        *((table.title, table.html()) for table in _report_methods.methods_tables(records).values()),
+        *_protocol_sections(records),
+        *_picture_sections(Path(results_dir)),
+    ]
     if records:
         sections.append(("Time", _report_tables.timing_table(records).html()))
         sections.append(("Exact settings", _settings(records)))
@@ -60,14 +65,20 @@ def write(results_dir="results", out_html="report.html") -> Path:
 
 
 def markdown_tables(results_dir="results") -> dict[str, str]:
-    """Every table by name: "summary", "table1" … "table7", "timings", and one for each protocol with results."""
+    """Every table by name: "summary", "table1" … "table7", "timings", one a protocol, "methods." with all methods."""
     records = load_results(results_dir)
     tables = {"summary": _report_tables.summary_table(records).markdown()}
     named = {**_report_tables.paper_tables(records), **_report_tables.protocol_tables(records)}
     for name, parts in named.items():
-        tables[name.replace(" on ", ".").replace(" ", "-")] = "\n\n".join(part.markdown() for part in parts)
+        tables[_marker(name)] = "\n\n".join(part.markdown() for part in parts)
+    for name, table in _report_methods.methods_tables(records).items():
+        tables[f"methods.{_marker(name)}"] = table.markdown()
     tables["timings"] = _report_tables.timing_table(records).markdown()
     return tables
+
+
+def _marker(name: str) -> str:
+    return name.replace(" on ", ".").replace(" ", "-")
 
 
 def fill(text: str, tables: dict[str, str]) -> str:

@@ -32,7 +32,12 @@ def _run_grid(options) -> None:
         cell
         for name in names
         for cell in _grids.cells_of(
-            name, bits=options.bits, seeds=options.seeds, data=options.data, protocol_params=options.protocol_params
+            name,
+            bits=options.bits,
+            seeds=options.seeds,
+            data=options.data,
+            protocol_params=options.protocol_params,
+            results=options.results,
         )
     ]
     if options.list:

@@ -4,6 +4,8 @@ cifar-1, cifar-2   constant, regress and the best setting, linear and mlp functi
 nus                oracle retrieval with target codes on the real labels of NUS-WIDE
 coco, voc2007      constant against regress, item weights, label sets never seen in training
 labelme            without labels, all three gains, on the stand-in for 22K LabelMe
+methods            every method at 16 and 32 bits on CIFAR-10, MS-COCO and, those without labels, on GIST
+leaders            the ten that did best on CIFAR-10 there, at more code lengths and seeds, and on cifar-2
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hbmp import catalog
-from hbmp.experiment import Cell
+from hbmp.experiment import Cell, load_results
+from hbmp.hasher import get_method
 from hbmp.recipes._settings import (
     BEST_HBMP,
     BEST_UNLABELLED_HBMP,
@@ -20,19 +23,25 @@ from hbmp.recipes._settings import (
     PAPER_LEVELS,
     SCHEMES,
     SEEDS,
+    default_params,
     hbmp,
 )
+from hbmp.recipes._tables import own_score
 
 CIFAR_FEATURES = "cifar10-efficientnet-lite0"
-_UNLABELLED_RIVALS = ("itq", "pca_rotation", "pca_sign", "lsh", "sh")
 
 
-def cells_of(name: str, *, bits=None, seeds=None, data: str | None = None, protocol_params: dict | None = None):
-    """The cells of a grid, equal ones once; bits, seeds, data and protocol settings narrow or change it."""
+def cells_of(
+    name: str, *, bits=None, seeds=None, data: str | None = None, protocol_params: dict | None = None, results="results"
+):
+    """The cells of a grid, equal ones once; bits, seeds, data and protocol settings narrow or change it.
+
+    results: where the leaders are read from.
+    """
     if name not in GRIDS:
         raise LookupError(f"No grid called {name!r}. There are {len(GRIDS)}: {', '.join(GRIDS)}.")
     distinct = {}
-    for cell in GRIDS[name]():
+    for cell in GRIDS[name](results) if name == "leaders" else GRIDS[name]():
         if (bits and cell.bits not in bits) or (seeds and cell.seed not in seeds):
             continue
         changed = Cell(
@@ -51,13 +60,13 @@ def cells_of(name: str, *, bits=None, seeds=None, data: str | None = None, proto
 
 def _cifar_1() -> list[Cell]:
     settings = [hbmp(function, scheme) for function in FUNCTIONS.values() for scheme in SCHEMES.values()]
-    settings += [hbmp(BEST_HBMP), hbmp(BEST_HBMP, FUNCTIONS["linear"])]
+    settings += [hbmp(BEST_HBMP), hbmp(BEST_HBMP, SCHEMES["constant"])]
     return _product("cifar-1", CIFAR_FEATURES, (12, 16, 24, 32, 48, 64), SEEDS, settings)
 
 
 def _cifar_2() -> list[Cell]:
     settings = [*(hbmp(FUNCTIONS["mlp"], scheme) for scheme in SCHEMES.values()), hbmp(BEST_HBMP)]
-    return _product("cifar-2", CIFAR_FEATURES, (16, 32, 48), SEEDS, settings)
+    return _product("cifar-2", CIFAR_FEATURES, (16, 32, 48), (0,), settings)
 
 
 def _nus() -> list[Cell]:
@@ -85,19 +94,69 @@ def _labelme() -> list[Cell]:
     settings = [hbmp(BEST_UNLABELLED_HBMP), *(hbmp(levels, scheme) for scheme in SCHEMES.values())]
     bits = (16, 24, 32, 48, 64, 96)
     cells = _product("labelme", "gist22k", bits, SEEDS, settings)
-    for rival in _UNLABELLED_RIVALS:
-        if rival in catalog.names("methods"):
+    for rival in _methods():
+        if not _needs_labels(rival) and rival != "hbmp":
             cells += _product("labelme", "gist22k", bits, SEEDS, [{}], method=rival)
     return cells
 
 
-GRIDS: dict[str, Callable[[], list[Cell]]] = {
+def _all_methods() -> list[Cell]:
+    cells = []
+    for method in _methods():
+        cells += _side_by_side("cifar-1", CIFAR_FEATURES, (16, 32), (0,), method)
+        if not get_method(method).single_label:
+            cells += _side_by_side("coco", "coco", (16, 32), (0,), method)
+        if not _needs_labels(method):
+            cells += _side_by_side("labelme", "gist22k", (16, 32), (0,), method)
+    return cells
+
+
+def _leaders(results) -> list[Cell]:
+    cells = []
+    for method in leaders(results):
+        cells += _side_by_side("cifar-1", CIFAR_FEATURES, (12, 16, 24, 32, 48, 64), SEEDS, method)
+        cells += _side_by_side("cifar-2", CIFAR_FEATURES, (16, 32, 48), (0,), method)
+        if not get_method(method).single_label:
+            cells += _side_by_side("coco", "coco", (12, 24, 48, 64), (0,), method)
+    return cells
+
+
+def leaders(results, count: int = 10) -> list[str]:
+    """The methods with the best mAP on cifar-1, mean over 16 and 32 bits, seed 0, each at its defaults."""
+    wanted = {
+        cell.key: cell
+        for method in _methods()
+        for cell in _side_by_side("cifar-1", CIFAR_FEATURES, (16, 32), (0,), method)
+    }
+    scores: dict[str, list[float]] = {}
+    for record in load_results(results):
+        if record["key"] in wanted:
+            scores.setdefault(record["cell"]["method"], []).append(own_score(record, "map") or 0.0)
+    complete = {method: sum(values) for method, values in scores.items() if len(values) == 2}
+    return sorted(complete, key=complete.__getitem__, reverse=True)[:count]
+
+
+def _methods() -> tuple[str, ...]:
+    return catalog.names("methods")
+
+
+def _needs_labels(method: str) -> bool:
+    return get_method(method).supervised
+
+
+def _side_by_side(protocol, data, bits, seeds, method) -> list[Cell]:
+    return _product(protocol, data, bits, seeds, [default_params(method, protocol)], method=method)
+
+
+GRIDS: dict[str, Callable[..., list[Cell]]] = {
     "cifar-1": _cifar_1,
     "cifar-2": _cifar_2,
     "nus": _nus,
     "coco": _coco,
     "voc2007": _voc2007,
     "labelme": _labelme,
+    "methods": _all_methods,
+    "leaders": _leaders,
 }
 
 

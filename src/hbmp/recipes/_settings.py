@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-BEST_HBMP: dict = {"function": ["kernel", {}]}
-"""HBMP as measured best on features with labels."""
+BEST_HBMP: dict = {}
+"""HBMP as measured best on features with labels: its defaults."""
 
 PAPER_LEVELS = ["distance_levels", {"percentiles": [2, 5, 10, 20], "levels": [10, 5, 2, 1]}]
 """The paper's neighbourhood of 22K LabelMe, levels as in its released code."""
@@ -44,3 +44,10 @@ def hbmp(*settings: dict) -> dict:
     """Settings of HBMP, later ones on top; defaults are left out, so that equal cells have equal keys."""
     merged = {key: value for part in settings for key, value in part.items()}
     return {key: value for key, value in merged.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
+
+
+def default_params(method: str, protocol: str) -> dict:
+    """The settings with which a method stands beside the others."""
+    if method != "hbmp":
+        return {}
+    return hbmp(BEST_UNLABELLED_HBMP if protocol == "labelme" else BEST_HBMP)

@@ -1,0 +1,102 @@
+"""Every method side by side, one table a protocol: default settings, best first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from hbmp import protocols
+from hbmp._report_tables import group_name, machine_text, mean_text
+from hbmp._table import Table
+from hbmp.hasher import get_method
+from hbmp.recipes import _tables
+from hbmp.recipes._settings import default_params
+
+
+def methods_tables(records: list[dict]) -> dict[str, Table]:
+    """For each protocol with results of more than HBMP, a row a method by the protocol's own score, best first."""
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for record in records:
+        cell = record["cell"]
+        if cell["codes"] == "function" and cell["params"] == default_params(cell["method"], cell["protocol"]):
+            groups[group_name(record)].append(record)
+    return {
+        name: _table(name, group)
+        for name, group in sorted(groups.items())
+        if {record["cell"]["method"] for record in group} != {"hbmp"}
+    }
+
+
+def _table(name: str, records: list[dict]) -> Table:
+    protocol = protocols.get(records[0]["cell"]["protocol"])
+    measure, *graded = [m.name for m in protocol.measures if m.metric == "map" or m.gain == "shared"]
+    lengths = sorted({record["cell"]["bits"] for record in records})
+    judged = _most_common_length(records)
+    by_method: dict[str, dict[int, list[dict]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        by_method[record["cell"]["method"]][record["cell"]["bits"]].append(record)
+
+    def score(method: str) -> float:
+        found = _tables.mean_and_spread(_tables.own_score(record, measure) for record in by_method[method][judged])
+        return -1.0 if found is None else found[0]
+
+    rows = []
+    for method in sorted(by_method, key=score, reverse=True):
+        cells = by_method[method]
+        at = cells[judged]
+        rows.append(
+            (
+                method,
+                "labels" if get_method(method).supervised or _uses_labels(method, protocol) else "none",
+                *(mean_text(_tables.own_score(record, measure) for record in cells[n]) for n in lengths),
+                mean_text(_tie_aware(record, measure) for record in at),
+                mean_text(record["scores"].get(f"{measure}.real-valued") for record in at),
+                *(mean_text(_tables.own_score(record, extra) for record in at) for extra in graded[-1:]),
+                _seconds(at),
+                _rate(at),
+            )
+        )
+    header = (
+        "method",
+        "learns from",
+        *(f"{n} bits" for n in lengths),
+        f"tie-aware, {judged}",
+        f"real-valued query, {judged}",
+        *(f"{extra}, {judged}" for extra in graded[-1:]),
+        "fit (s)",
+        "encoded a second",
+    )
+    machines = sorted({machine_text(record) for record in records})
+    caption = (
+        f"{measure}, each method at its defaults (constants of its publication; hash functions, steps and optimiser "
+        "shared where a method leaves them open), by its own distance: weighted where it has bit weights. Means over "
+        f"the seeds there are. Sorted by {judged} bits. {protocol.caption} "
+        f"Times are of one cell among several on {'; '.join(machines)}."
+    )
+    return Table(header, tuple(rows), f"{name}: every method", caption, n_names=2)
+
+
+def _uses_labels(method: str, protocol) -> bool:
+    return method == "hbmp" and protocol.name != "labelme"
+
+
+def _most_common_length(records) -> int:
+    lengths, counts = np.unique([record["cell"]["bits"] for record in records], return_counts=True)
+    return int(max(zip(counts.tolist(), lengths.tolist(), strict=True))[1])
+
+
+def _tie_aware(record: dict, measure: str) -> float | None:
+    scores = record["scores"]
+    return scores.get(f"{measure}.weighted.tie-aware", scores.get(f"{measure}.tie-aware"))
+
+
+def _seconds(records) -> str:
+    return f"{np.mean([record['seconds']['fit'] for record in records]):.1f}" if records else _tables.MISSING
+
+
+def _rate(records) -> str:
+    if not records:
+        return _tables.MISSING
+    encoded = np.mean([record["split"]["query"] + record["split"]["database"] for record in records])
+    return f"{encoded / max(np.mean([record['seconds']['encode'] for record in records]), 1e-9):,.0f}"
