@@ -11,6 +11,7 @@ import numpy as np
 
 from hbmp._comparison_cells import Row
 from hbmp._table import Table
+from hbmp._trial import TIES, drawn_words
 
 _HEADINGS = {"": "", ".tie-aware": " tie-aware", ".weighted": " weighted", ".weighted.tie-aware": " weighted tie-aware"}
 
@@ -51,9 +52,7 @@ def caption(facts: dict) -> str:
         f"{data['name']}: {data['rows']:,} rows of {data['features']:,} features.",
         _drawing(split, data["labels"]),
         facts["neighbours"],
-        f"{measured}. Items at equal distance keep the order of the database; “tie-aware” is the mean over all their "
-        "orders, “weighted” the distance with the method's bit weights, where it has any. The first table has the "
-        "tie-aware score by each method's own distance.",
+        f"{measured}. {TIES} The first table has the tie-aware score by each method's own distance.",
         _settings(facts["validation"]),
         f"Left out, because they learn from labels: {', '.join(facts['left_out'])}." if facts["left_out"] else "",
         f"Fit: seconds of wall clock. Encode: rows a second, of the database. Model: bytes on disk. "
@@ -65,8 +64,7 @@ def caption(facts: dict) -> str:
 
 
 def _drawing(split: dict, kind: str) -> str:
-    evenly = {"classes": " evenly over classes", "label sets": " evenly over label sets"}.get(kind, "")
-    queries = f"{split['queries']:,} queries " + ("as given" if split["given_queries"] else f"drawn{evenly}")
+    queries = drawn_words(split["queries"], kind, split["given_queries"])
     if split["unseen"]:
         rest = (
             f"{split['train']:,} rows train; the database is {split['database']:,} others, not seen in fitting either"

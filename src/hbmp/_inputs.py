@@ -82,6 +82,26 @@ def read_ids(path) -> np.ndarray:
     return np.asarray(values, dtype=np.int64)
 
 
+def read_with_queries(options) -> tuple[Data, Data | None]:
+    """The data of a command line, and the queries that `--query-data` brings, with labels in the same columns."""
+    data = read_data(options.data, options.labels, data_dir=options.data_dir)
+    if options.query_data is None:
+        if options.query_labels is not None:
+            raise ValueError("--query-labels holds the labels of --query-data, which is missing.")
+        return data, None
+    return in_the_same_columns(data, read_data(options.query_data, options.query_labels, data_dir=options.data_dir))
+
+
+def rows_or_share(text: str | None) -> float | None:
+    """A number of rows from `500`, a share of them from `0.1`."""
+    if text is None:
+        return None
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a number of rows nor a share below 1.") from None
+
+
 def in_the_same_columns(first: Data, second: Data) -> tuple[Data, Data]:
     """Both with label matrices over the union of their label names, so that a column means the same in both.
 

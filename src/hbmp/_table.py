@@ -34,7 +34,7 @@ class Table:
         for place, column in enumerate(zip(self.header, *self.rows, strict=True)):
             words = place < self.n_names or place > last - self.n_notes
             ragged = self.n_notes and place == last  # a long remark in one row leaves the others short
-            width = len(column[0]) if ragged else max(map(len, column))
+            width = max(3, len(column[0]) if ragged else max(map(len, column)))
             ruler = ":".ljust(width, "-") if words else ":".rjust(width, "-")
             cells = [column[0], ruler, *column[1:]]
             columns.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])

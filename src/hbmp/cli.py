@@ -17,6 +17,7 @@ from hbmp import __version__, catalog
 
 _OVERVIEW = "Learned binary codes for search."
 _EXAMPLE = "hbmp list methods"
+SHELLS = ("bash", "zsh", "fish")
 _MISTAKES = (ValueError, LookupError, OSError, ImportError)
 
 
@@ -33,6 +34,7 @@ def main(arguments=None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         options = _parser(words).parse_args(words)
+        options.words = words
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except LookupError as error:
@@ -75,8 +77,11 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
         prog="hbmp", description=_OVERVIEW, epilog=f"Example: {_EXAMPLE}", parents=[common], formatter_class=_Help
     )
     parser.add_argument("--version", action="version", version=f"hbmp {__version__}")
+    parser.add_argument(
+        "--completion", action=_Completion, choices=SHELLS, help="print what completes words in a shell"
+    )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    asked = next((word for word in words if not word.startswith("-")), None)
+    asked = next((word for word in words if not word.startswith("-")), None) if "--completion" not in words else None
     if asked is not None and asked not in catalog.names("commands"):
         raise LookupError(_unknown(asked))
     for name in catalog.names("commands") if asked is None else (asked,):
@@ -97,6 +102,16 @@ def _add_verb(verbs, name: str, common: argparse.ArgumentParser) -> None:
     )
     command.add_arguments(verb)
     verb.set_defaults(run=command.run)
+
+
+class _Completion(argparse.Action):
+    """Prints a script that completes verbs, options, methods and files, made from the parser of all verbs."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        from hbmp._completion import script
+
+        print(script(parser, str(values)))
+        parser.exit()
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

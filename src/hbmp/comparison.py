@@ -18,7 +18,7 @@ import numpy as np
 import hbmp
 from hbmp import _comparison_cells, _comparison_tables, _experiment_machine
 from hbmp._comparison_cells import Cell, Row
-from hbmp._comparison_trial import as_features, as_labels, draw_split, trial_of
+from hbmp._trial import as_features, as_labels, check_alike, draw_split, trial_of
 from hbmp.device import pick_device
 from hbmp.hasher import Hasher, get_method, list_methods
 from hbmp.protocols import Split
@@ -117,7 +117,7 @@ def compare(
             raise ValueError("Either queries= draws rows of X as queries or query_X= brings them; pass one of the two.")
         query_X = as_features(query_X, "query_X")
         query_y = as_labels(query_y, len(query_X), "query_y")
-        _check_alike(X, y, query_X, query_y)
+        check_alike(X, y, query_X, query_y)
     elif query_y is not None:
         raise ValueError("query_y= holds the labels of query_X=, which is missing.")
     n_given = None if query_X is None else len(query_X)
@@ -182,13 +182,6 @@ def _chosen(methods, labelled: bool) -> tuple[dict[str, str | Hasher], list[str]
     if not given:
         raise ValueError("No methods to compare. Name some, or leave methods out for all of them.")
     return given, []
-
-
-def _check_alike(X, y, query_X, query_y) -> None:
-    if X.shape[1] != query_X.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} features and query_X {query_X.shape[1]}; both need the same ones.")
-    if (y is None) != (query_y is None) or (y is not None and y.shape[1:] != query_y.shape[1:]):
-        raise ValueError("y and query_y must both be classes, or 0/1 matrices with the same columns, or missing.")
 
 
 def _check_whole(value, name: str, least: int) -> int:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 
 def write_into_place(path: str | Path, content: bytes | str) -> Path:
     """Write a whole file at once, replacing what was there; on any failure what was there stays. Text is UTF-8."""
+    with beside(path) as part:
+        part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    return Path(path)
+
+
+@contextlib.contextmanager
+def beside(path: str | Path) -> Iterator[Path]:
+    """A path to write to, renamed to `path` where the block ends well and removed where it does not."""
     path = Path(path)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        beside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        os.replace(beside, path)
+        yield part
+        os.replace(part, path)
     finally:
-        beside.unlink(missing_ok=True)
-    return path
+        part.unlink(missing_ok=True)
 
 
 def check_place(path: str | Path | None) -> None:

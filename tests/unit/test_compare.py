@@ -16,7 +16,7 @@ import hbmp
 from hbmp import metrics
 from hbmp._comparison_cells import Row
 from hbmp._comparison_plot import spread
-from hbmp._comparison_trial import draw_evenly, draw_split
+from hbmp._trial import draw_evenly, draw_split
 from hbmp.comparison import Comparison
 from hbmp.functions import Linear
 from hbmp.hasher import Hasher

@@ -6,8 +6,6 @@ why in its row and the others go on. docs/compare.md explains each column.
 
 from __future__ import annotations
 
-import argparse
-
 EXAMPLE = "hbmp compare --data digits --methods hbmp pca_sign --bits 16 32"
 
 
@@ -26,10 +24,8 @@ def add_arguments(parser) -> None:
     what.add_argument("--bits", type=int, nargs="+", default=[16, 32, 64], metavar="N", help="default: 16 32 64")
     what.add_argument("--validation", type=int, default=0, metavar="K", help="settings tried a method (default: none)")
     how = parser.add_argument_group("how")
-    how.add_argument("--queries", type=_rows, metavar="N", help="how many, or a share (default: a tenth, at most 1000)")
-    how.add_argument(
-        "--train", type=_rows, metavar="N", help="rows to fit on, or a share (default: all but the queries)"
-    )
+    how.add_argument("--queries", metavar="N", help="how many, or a share (default: a tenth, at most 1000)")
+    how.add_argument("--train", metavar="N", help="rows to fit on, or a share (default: all but the queries)")
     how.add_argument("--unseen", action="store_true", help="search only rows that were not trained on")
     how.add_argument("--cutoff", type=int, metavar="K", help="only the first K ranks count (default: all)")
     how.add_argument("--seed", type=int, default=0, metavar="N", help="of the split and the methods (default: 0)")
@@ -44,7 +40,7 @@ def add_arguments(parser) -> None:
 def run(options) -> None:
     """Compare, write the files asked for, print the table."""
     from hbmp import compare
-    from hbmp._inputs import in_the_same_columns, read_data
+    from hbmp._inputs import read_with_queries, rows_or_share
     from hbmp.files import check_place, write_into_place
 
     for path in (options.csv, options.plot):
@@ -53,20 +49,16 @@ def run(options) -> None:
         from hbmp._comparison_plot import check_picture
 
         check_picture(options.plot)
-    data = read_data(options.data, options.labels, data_dir=options.data_dir)
-    queries = None
-    if options.query_data:
-        queries = read_data(options.query_data, options.query_labels, data_dir=options.data_dir)
-        data, queries = in_the_same_columns(data, queries)
-    elif options.query_labels:
-        raise ValueError("--query-labels holds the labels of --query-data, which is missing.")
-    chosen = ("methods", "bits", "queries", "train", "unseen", "cutoff", "validation", "seed", "jobs", "device")
+    drawn = {part: rows_or_share(getattr(options, part)) for part in ("queries", "train")}
+    data, queries = read_with_queries(options)
+    chosen = ("methods", "bits", "unseen", "cutoff", "validation", "seed", "jobs", "device")
     found = compare(
         data.features,
         data.labels,
         query_X=None if queries is None else queries.features,
         query_y=None if queries is None else queries.labels,
         name=data.name,
+        **drawn,
         **{option: getattr(options, option) for option in chosen},
     )
     if options.csv:
@@ -74,11 +66,3 @@ def run(options) -> None:
     if options.plot:
         found.plot(options.plot)
     print(found.to_json() if options.json else found.to_markdown())
-
-
-def _rows(text: str) -> float:
-    """A number of rows, or a share of them below 1."""
-    try:
-        return int(text) if text.isdecimal() else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of rows nor a share below 1") from None

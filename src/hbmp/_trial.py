@@ -1,4 +1,4 @@
-"""The one split that all methods of a comparison are measured on, and how their codes are scored there.
+"""One seeded split of somebody's arrays, and how codes are scored on it: what comparisons and evaluations stand on.
 
 Queries are drawn first and no method ever sees them. Training rows are drawn from all others, which are the database;
 or, for a score that memorising cannot raise, the database is what was not trained on. Draws are even over classes or
@@ -18,6 +18,10 @@ from hbmp import metrics
 from hbmp.labels import as_array, as_classes, as_label_sets, distinct_rows
 from hbmp.protocols import Measure, Protocol, Split
 
+TIES = (
+    "Items at equal distance keep the order of the database; “tie-aware” is the mean over all their orders, “weighted” "
+    "the distance with the method's bit weights, where it has any."
+)
 PERCENTILES, GRADES = (2, 5, 10, 20), (10, 5, 2, 1)  # without labels: the paper's setting
 _MOST_QUERIES = 1000  # where no number is asked for
 _MOST_PAIRED = 2000  # training rows whose distances set the thresholds
@@ -167,6 +171,20 @@ def as_features(X, name: str = "X") -> np.ndarray:
         if not np.isfinite(features[start : start + 8192]).all():
             raise ValueError(f"{name} holds NaN or infinity from row {start} on; fill or drop those rows.")
     return features
+
+
+def check_alike(X, y, query_X, query_y) -> None:
+    """Queries of somebody's own have the features and the kind of labels that the database has."""
+    if X.shape[1] != query_X.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features and query_X {query_X.shape[1]}; both need the same ones.")
+    if (y is None) != (query_y is None) or (y is not None and y.shape[1:] != query_y.shape[1:]):
+        raise ValueError("y and query_y must both be classes, or 0/1 matrices with the same columns, or missing.")
+
+
+def drawn_words(n_queries: int, kind: str, given: bool) -> str:
+    """How queries came about, for a caption."""
+    evenly = {"classes": " evenly over classes", "label sets": " evenly over label sets"}.get(kind, "")
+    return f"{n_queries:,} queries " + ("as given" if given else f"drawn{evenly}")
 
 
 def _rows_between(grades: np.ndarray, start: int, stop: int) -> np.ndarray:
