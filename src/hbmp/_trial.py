@@ -106,8 +106,10 @@ def trial_of(X, y, split: Split, *, query_X=None, query_y=None, cutoff=None) -> 
     def part(features, labels, rows):
         return np.asarray(features[rows]), None if labels is None else labels[rows]
 
-    asking = (X, y) if query_X is None else (query_X, query_y)
-    return Trial(part(X, y, split.train), part(X, y, split.database), part(*asking, split.query), cutoff=cutoff)
+    database = part(X, y, split.database)
+    train = database if np.array_equal(split.train, split.database) else part(X, y, split.train)
+    queries = part(*((X, y) if query_X is None else (query_X, query_y)), split.query)
+    return Trial(train, database, queries, cutoff=cutoff)
 
 
 def draw_split(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,3 +234,15 @@ def test_mistakes_are_one_sentence_exit_two_and_leave_nothing(words, sentence, f
     assert sentence in told.err
     assert told.err.count("\n") == 1
     assert {path.name for path in folder.iterdir()} == before
+
+
+def test_the_guides_show_commands_that_parse():
+    docs = Path(hbmp.__file__).parents[2] / "docs"
+    for page in ("command-line.md", "compare.md"):
+        lines = (docs / page).read_text(encoding="utf-8").splitlines()
+        commands = [
+            shlex.split(line)[1:] for line in lines if line.startswith("    hbmp ") and "--completion" not in line
+        ]
+        assert commands
+        for words in commands:
+            assert callable(cli._parser(words).parse_args(words).run)

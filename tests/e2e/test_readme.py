@@ -28,7 +28,9 @@ def load_script(path: str):
     return module
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/compare.md", "docs/inference.md", "docs/metrics.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/command-line.md", "docs/compare.md", "docs/inference.md", "docs/metrics.md"]
+)
 def test_every_python_block_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = python_blocks(page)
