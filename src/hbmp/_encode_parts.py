@@ -1,11 +1,13 @@
 """The pieces of a large encoding job: what the parts are, how one is read, encoded and written.
 
-A part is a run of rows of one source file. It is encoded batch by batch, so that memory holds one batch whatever the
-size of the part, written under a temporary name and renamed into place: a part that is there is whole.
+A part is a run of rows of one source file, or of the images of a folder. It is encoded batch by batch, so that memory
+holds one batch whatever the size of the part, written under a temporary name and renamed into place: a part that is
+there is whole.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Iterator
@@ -16,19 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
+from hbmp._encode_images import cut_folder, encode_images, first_codes, read_images
+from hbmp._image_files import holds_images
+from hbmp._image_sources import image_columns
 
-_IMAGES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+_ROWS_PER_PART = {"features": 262_144, "images": 16_384}
+_BATCH_SIZE = {"features": 8192, "images": 1024}
+_SKIPPED = b"hbmp.skipped"
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows `start` to `stop` of a file; in Parquet these are whole row groups."""
+    """Rows `start` to `stop` of a file; in Parquet these are whole row groups. Of a folder of images, these files."""
 
     number: int
     file: str
     start: int
     stop: int
     row_groups: tuple[int, ...] = ()
+    kind: str = "features"
+    images: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -42,27 +51,30 @@ class Job:
 
     column: str
     destination: str
-    batch_size: int
+    batch_size: int | None
     n_bits: int
+    on_error: str = "refuse"
+
+    def rows_at_once(self, part: Part) -> int:
+        """Rows of one batch: those asked for, or what suits the kind."""
+        return self.batch_size or _BATCH_SIZE[part.kind]
 
 
-def plan_parts(source: Path, column: str, rows_per_part: int) -> list[Part]:
-    """Cut a .npy file, a Parquet file, or a folder of Parquet files into parts of about `rows_per_part` rows."""
+def plan_parts(source: Path, column: str, rows_per_part: int | None) -> list[Part]:
+    """Cut a .npy file, Parquet files, or a folder of images into parts of about `rows_per_part` rows."""
     parts: list[Part] = []
     for file in source_files(source):
-        npy = file.suffix == ".npy"
-        pieces = _cut_npy(file, rows_per_part) if npy else _cut_parquet(file, column, rows_per_part)
-        parts += [Part(len(parts) + i, str(file), *piece) for i, piece in enumerate(pieces)]
+        parts += [Part(len(parts) + i, str(file), *piece) for i, piece in enumerate(_cut(file, column, rows_per_part))]
     if not parts:
         raise ValueError(f"{source} holds no rows to encode.")
     return parts
 
 
 def source_files(source: Path) -> list[Path]:
-    """The files to read, in order; a sentence where there are none of a kind that can be read."""
+    """The files to read, in order, or the folder itself where it holds images; a sentence where there is neither."""
     if not source.exists():
         raise ValueError(
-            f"There is nothing at {source}; give a .npy file, a .parquet file or a folder of Parquet files."
+            f"There is nothing at {source}; give a .npy file, a .parquet file, or a folder of Parquet files or images."
         )
     if source.is_file():
         if source.suffix not in (".npy", ".parquet"):
@@ -70,13 +82,23 @@ def source_files(source: Path) -> list[Path]:
         return [source]
     files = sorted(path for path in source.rglob("*.parquet") if not path.name.startswith((".", "_")))
     if not files:
-        if any(path.suffix.lower() in _IMAGES for path in source.rglob("*")):
-            raise ValueError(
-                f"{source} is a folder of images, but this model takes features: turn the images into features with "
-                "the network the model was fitted on, and encode those."
-            )
-        raise ValueError(f"{source} is a folder without .parquet files, so there is nothing to encode.")
+        if holds_images(source):
+            return [source]
+        raise ValueError(f"{source} is a folder without .parquet files or images, so there is nothing to encode.")
     return files
+
+
+def _cut(file: Path, column: str, rows_per_part: int | None) -> list[tuple]:
+    """What a part is made of beside its number and file, for every part."""
+    if file.is_dir():
+        return [
+            (start, stop, (), "images", names)
+            for start, stop, names in cut_folder(file, rows_per_part or _ROWS_PER_PART["images"])
+        ]
+    if file.suffix == ".npy":
+        return _cut_npy(file, rows_per_part or _ROWS_PER_PART["features"])
+    kind = "images" if column in image_columns(file) else "features"
+    return [(*piece, kind) for piece in _cut_parquet(file, column, kind, rows_per_part or _ROWS_PER_PART[kind])]
 
 
 def _cut_npy(file: Path, rows_per_part: int) -> list[tuple]:
@@ -86,11 +108,11 @@ def _cut_npy(file: Path, rows_per_part: int) -> list[tuple]:
     return [(start, min(start + rows_per_part, shape[0])) for start in range(0, shape[0], rows_per_part)]
 
 
-def _cut_parquet(file: Path, column: str, rows_per_part: int) -> list[tuple]:
+def _cut_parquet(file: Path, column: str, kind: str, rows_per_part: int) -> list[tuple]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file) as parquet:
-        _check_columns(file, parquet.schema_arrow, column)
+        _check_columns(file, parquet.schema_arrow, column, kind)
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
     pieces: list[tuple] = []
     start = stop = 0
@@ -104,14 +126,16 @@ def _cut_parquet(file: Path, column: str, rows_per_part: int) -> list[tuple]:
     return pieces
 
 
-def _check_columns(file: Path, schema, column: str) -> None:
+def _check_columns(file: Path, schema, column: str, kind: str) -> None:
     import pyarrow as pa
 
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     lists = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
-    if column not in lists:
+    if kind == "features" and column not in lists:
+        images = image_columns(file)
         raise ValueError(
-            f"{file} has no column {column!r} of feature lists; its list columns are: {', '.join(lists) or 'none'}."
+            f"{file} has no column {column!r} of feature lists; its list columns are: {', '.join(lists) or 'none'}"
+            + (f", and columns that may hold images: {', '.join(images)}." if images else ".")
         )
     if "code" in schema.names:
         raise ValueError(f"{file} has a column 'code' already, where the codes would go; rename it.")
@@ -125,14 +149,19 @@ def encode_part(model, part: Part, job: Job) -> int:
     # A name of its own: a worker given up for dead may still be writing the same part.
     beside = folder / f".{part.name}.{uuid.uuid4().hex}.tmp"
     rows, writer = 0, None
+    skipped: list[str] = []
     try:
-        for features, carried in _read(part, job):
-            coded = _with_codes(carried, _transform(model, features, part, rows), job.n_bits)
+        for inputs, carried in _read(part, job):
+            codes, encoded, left_out = _transform(model, inputs, part, rows + len(skipped), job)
+            coded = _with_codes(carried.take(encoded) if left_out else carried, codes, job.n_bits)
             writer = writer or pq.ParquetWriter(beside, coded.schema)
             writer.write_table(coded)
-            rows += coded.num_rows
-        if writer is None or rows != part.stop - part.start:
-            raise ValueError(f"{part.file} changed while it was encoded: {part.stop - part.start} rows became {rows}.")
+            rows, skipped = rows + coded.num_rows, skipped + left_out
+        found = rows + len(skipped)
+        if writer is None or found != part.stop - part.start:
+            raise ValueError(f"{part.file} changed while it was encoded: {part.stop - part.start} rows became {found}.")
+        if skipped:
+            writer.add_key_value_metadata({_SKIPPED.decode(): json.dumps(skipped)})
         writer.close()
         with open(beside, "rb+") as file:
             os.fsync(file.fileno())
@@ -144,26 +173,45 @@ def encode_part(model, part: Part, job: Job) -> int:
     return rows
 
 
-def read_head(part: Part, job: Job, n_rows: int) -> NDArray:
-    """The first features of a part, up to one batch, by the same way that encoding reads them."""
-    return next(_read(part, job))[0][:n_rows]
+def encode_head(model, parts: list[Part], job: Job, n_rows: int) -> NDArray[np.int8]:
+    """Codes of the first rows, read in the same way as all: what they are tells one model from another."""
+    for part in parts:
+        for inputs, _ in _read(part, job):
+            if part.kind == "features":
+                return model.transform(inputs[:n_rows])
+            where = f"{part.file} " + ("is a folder of images" if part.images else f"holds images in {job.column!r}")
+            codes = first_codes(model, inputs[:n_rows], job.on_error, where)
+            if codes is not None:
+                return codes
+    raise ValueError(f"None of the images of {parts[0].file} can be read.")
+
+
+def skipped_in(file: Path) -> list[str]:
+    """The names of images that were left out of an encoded part."""
+    import pyarrow.parquet as pq
+
+    return json.loads((pq.read_metadata(file).metadata or {}).get(_SKIPPED, b"[]"))
 
 
 def _read(part: Part, job: Job) -> Iterator[tuple]:
-    """Batches of features (rows, n_features) with a table of the columns that are carried along."""
+    """Batches of features (rows, n_features), or of images, with a table of the columns that are carried along."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    batch_size = job.rows_at_once(part)
+    if part.kind == "images":
+        yield from read_images(part, job.column, batch_size)
+        return
     if not part.row_groups:
         array = np.load(part.file, mmap_mode="r", allow_pickle=False)
-        for start in range(part.start, part.stop, job.batch_size):
-            stop = min(start + job.batch_size, part.stop)
+        for start in range(part.start, part.stop, batch_size):
+            stop = min(start + batch_size, part.stop)
             yield np.array(array[start:stop]), pa.table({"id": np.arange(start, stop)})
         return
     # Without pre-buffering a row group is decoded as it is asked for, not loaded whole.
     with pq.ParquetFile(part.file, pre_buffer=False, buffer_size=1 << 20) as parquet:
         first = part.start
-        for batch in parquet.iter_batches(job.batch_size, row_groups=list(part.row_groups)):
+        for batch in parquet.iter_batches(batch_size, row_groups=list(part.row_groups)):
             table = pa.Table.from_batches([batch])
             where = f"{part.file}, rows {first} to {first + len(batch) - 1}"
             yield _features(batch.column(job.column), job.column, where), table.drop_columns([job.column])
@@ -187,12 +235,16 @@ def _features(lists, column: str, where: str) -> NDArray:
     return values.to_numpy(zero_copy_only=False).reshape(len(lists), width)
 
 
-def _transform(model, features: NDArray, part: Part, rows: int) -> NDArray[np.int8]:
+def _transform(model, inputs, part: Part, rows: int, job: Job) -> tuple[NDArray[np.int8], NDArray, list[str]]:
+    """(codes, which rows they belong to, names of images left out) of one batch."""
     try:
-        return model.transform(features)
+        if part.kind == "features":
+            return model.transform(inputs), np.arange(len(inputs)), []
+        codes, encoded, left_out = encode_images(model, inputs, job.on_error)
     except ValueError as error:
         first = part.start + rows
-        raise ValueError(f"{part.file}, rows {first} to {first + len(features) - 1}: {error}") from error
+        raise ValueError(f"{part.file}, rows {first} to {first + len(inputs) - 1}: {error}") from error
+    return np.empty((0, job.n_bits), np.int8) if codes is None else codes, encoded, left_out
 
 
 def _with_codes(carried, codes: NDArray[np.int8], n_bits: int):

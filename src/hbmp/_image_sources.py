@@ -83,6 +83,8 @@ class ParquetSource:
             groups += [(number, group, n_rows) for group, n_rows in enumerate(_groups(file, column))]
         self._place = [(number, group) for number, group, _ in groups]
         self._first = np.cumsum([0, *(n_rows for _, _, n_rows in groups)])
+        per_file = np.bincount([number for number, _, _ in groups], [n for _, _, n in groups], len(self.files))
+        self._first_of_file = np.cumsum([0, *per_file]).astype(int)
         self._start()
 
     def _start(self) -> None:
@@ -114,7 +116,7 @@ class ParquetSource:
         """The path beside the bytes, or file and row."""
         value, file = self._value(row)
         path = value.get("path") if isinstance(value, dict) else None
-        return path or f"{os.path.basename(file)} row {row - self._first[self._group_of(row)]}"
+        return path or f"{os.path.basename(file)} row {row - self._first_of_file[self.files.index(file)]}"
 
     def about(self) -> str:
         """In words."""

@@ -12,14 +12,15 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp._encode_parts import Job, Part, encode_part, plan_parts, read_head
+from hbmp._encode_images import sizes_of, warn_of_skipped
+from hbmp._encode_parts import Job, Part, encode_head, encode_part, plan_parts, skipped_in
 from hbmp.files import write_into_place
 
 _DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names that begin with an underscore
@@ -28,12 +29,16 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Encoded:
-    """What `encode_dataset` did: the folder, its rows and parts, and how many parts were there from an earlier run."""
+    """What `encode_dataset` did: the folder, its rows and parts, and how many parts were there from an earlier run.
+
+    `skipped` names the images that could not be read and have no row.
+    """
 
     path: Path
     n_rows: int
     n_parts: int
     n_resumed: int
+    skipped: tuple[str, ...] = ()
 
 
 def encode_dataset(
@@ -42,23 +47,29 @@ def encode_dataset(
     destination: str | Path,
     *,
     column: str = "features",
-    batch_size: int = 8192,
-    rows_per_part: int = 262_144,
+    batch_size: int | None = None,
+    rows_per_part: int | None = None,
     engine: str = "local",
     num_workers: int | None = None,
+    on_error: str = "refuse",
 ) -> Encoded:
     """Encode a source of any size into a folder of Parquet files with a column `code` of packed bits.
 
-    model         a fitted method: anything with `transform`
-    source        a .npy file (n, n_features), a .parquet file, or a folder of them; all other columns of a Parquet
-                  file are carried along, a .npy file gets its row numbers as `id`
+    model         a fitted method: anything with `transform`, of features or of `hbmp.Images`
+    source        a .npy file (n, n_features), a .parquet file or a folder of them, or a folder of images; all other
+                  columns of a Parquet file are carried along, a .npy file gets its row numbers as `id`, images get
+                  their paths relative to the folder
     destination   the folder to write; with Ray, on storage that every worker sees
-    column        the Parquet column with the features, one list a row
-    batch_size    rows encoded at once: what bounds the memory
-    rows_per_part rows of one output file (Parquet sources are cut between row groups only): what a restart may repeat
+    column        the Parquet column with the features, one list a row, or with encoded images
+    batch_size    rows encoded at once: what bounds the memory; 8,192, or 1,024 images
+    rows_per_part rows of one output file (Parquet sources are cut between row groups only): what a restart may repeat;
+                  262,144, or 16,384 images
     engine        "local", or "ray": on the cluster Ray is connected to or finds, on this machine if there is none
     num_workers   parts encoded at once, with Ray; as many as there are CPUs by default
+    on_error      "refuse" stops at an image that cannot be read; "skip" leaves those out and names them at the end
     """
+    if on_error not in ("refuse", "skip"):
+        raise ValueError(f"on_error must be 'refuse' or 'skip', found {on_error!r}.")
     if engine not in ("local", "ray"):
         raise ValueError(f"engine must be 'local' or 'ray', found {engine!r}.")
     if engine == "local" and num_workers is not None:
@@ -70,9 +81,9 @@ def encode_dataset(
     if Path(destination).resolve().is_relative_to(Path(source).resolve()):
         raise ValueError(f"The destination {destination} lies inside the source {source}; name a folder beside it.")
     parts = plan_parts(Path(source).absolute(), column, rows_per_part)
-    job = Job(column, str(Path(destination).absolute()), batch_size, n_bits=0)
-    sample = model.transform(read_head(parts[0], job, 64))
-    job = Job(job.column, job.destination, job.batch_size, n_bits=sample.shape[1])
+    job = Job(column, str(Path(destination).absolute()), batch_size, n_bits=0, on_error=on_error)
+    sample = encode_head(model, parts, job, 64)
+    job = replace(job, n_bits=sample.shape[1])
     folder = Path(job.destination)
     _claim(folder, _describe(parts, job, sample))
     missing = [part for part in parts if not (folder / part.name).exists()]
@@ -83,7 +94,10 @@ def encode_dataset(
             encode_part(model, part, job)
     for leftover in folder.glob(".part-*.tmp"):  # of runs that were killed while writing
         leftover.unlink(missing_ok=True)
-    return Encoded(folder, sum(part.stop - part.start for part in parts), len(parts), len(parts) - len(missing))
+    n_rows = sum(part.stop - part.start for part in parts)
+    skipped = [name for part in parts if part.kind == "images" for name in skipped_in(folder / part.name)]
+    warn_of_skipped(skipped, n_rows)
+    return Encoded(folder, n_rows - len(skipped), len(parts), len(parts) - len(missing), tuple(skipped))
 
 
 def read_codes(folder: str | Path) -> Iterator[tuple]:
@@ -104,13 +118,13 @@ def _unpack(table, file: Path) -> NDArray[np.int8]:
     if n_bits is None or "code" not in table.column_names:
         raise ValueError(f"{file} was not written by hbmp.encode_dataset: it has no codes of a known width.")
     packed = np.frombuffer(b"".join(table["code"].to_pylist()), np.uint8)
-    return hamming.unpack(packed.reshape(table.num_rows, -1), int(n_bits))
+    return hamming.unpack(packed.reshape(table.num_rows, hamming.bytes_for(int(n_bits))), int(n_bits))
 
 
 def _describe(parts: list[Part], job: Job, sample: NDArray[np.int8]) -> dict:
     """What decides the content of every part; two runs that agree on it may share a folder."""
-    plan = json.dumps([asdict(part) | {"file": Path(part.file).name} for part in parts])
-    sizes = sorted({(Path(part.file).name, os.path.getsize(part.file)) for part in parts})
+    plan = json.dumps([_plan_of(part) for part in parts])
+    sizes = sorted({(Path(part.file).name, os.path.getsize(part.file)) for part in parts if not part.images})
     return {
         "format": _FORMAT,
         "n_bits": job.n_bits,
@@ -120,6 +134,14 @@ def _describe(parts: list[Part], job: Job, sample: NDArray[np.int8]) -> dict:
         "source": hashlib.sha256(f"{plan}{sizes}".encode()).hexdigest(),
         "model": hashlib.sha256(hamming.pack(sample).tobytes()).hexdigest(),
     }
+
+
+def _plan_of(part: Part) -> dict:
+    """A part as its folder remembers it: without what moves with the files, and only of images what features lack."""
+    plan = asdict(part) | {"file": Path(part.file).name}
+    if part.images:
+        return plan | {"sizes": sizes_of(part.file, part.images)}
+    return {name: value for name, value in plan.items() if name != "images" and (name, value) != ("kind", "features")}
 
 
 def _claim(folder: Path, description: dict) -> None:
