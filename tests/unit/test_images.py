@@ -167,11 +167,13 @@ def test_a_narrow_picture_is_not_scaled_as_a_whole(tmp_path):
 
 
 def test_large_jpegs_are_decoded_small_and_look_the_same(tmp_path):
-    image = Image.fromarray(smooth(1200, 1600))
-    found = decode_one(encoded(image, "JPEG", quality=95), 64, tmp_path, "jpg").astype(int)
-    expected = Images.from_array(np.asarray(image)[None]).decode([0], 64)[0]
-    assert np.abs(found - expected).max() < 12
-    assert np.abs(found - expected).mean() < 2
+    stripes = 127.5 + 120 * np.sin(np.arange(400) * 2 * np.pi / 24)  # six pixels each once scaled
+    fine = np.broadcast_to(stripes[None, :, None], (300, 400, 3)).astype(np.uint8)
+    for picture, size in ((smooth(1200, 1600), 64), (fine, 75)):
+        found = decode_one(encoded(picture, "JPEG", quality=95), size, tmp_path, "jpg").astype(int)
+        expected = Images.from_array(picture[None]).decode([0], size)[0]
+        assert np.abs(found - expected).max() < 12
+        assert np.abs(found - expected).mean() < 2.5
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -228,7 +230,7 @@ def test_every_kind_of_pixel_becomes_rgb(tmp_path):
         ("video", Image.fromarray(grey).convert("YCbCr"), "TIFF", grey),
     ]:
         found = decode_one(encoded(image, kind), 16, tmp_path, kind.lower())
-        assert np.abs(found.astype(int) - expected).max() <= 2, name
+        assert np.abs(found.astype(int) - expected).max() <= (1 if name == "video" else 0), name
     np.testing.assert_array_equal(Images.from_array(ramp[None]).decode([0], 16)[0], grey)
     np.testing.assert_array_equal(Images.from_array(ramp[None, :, :, None]).decode([0], 16)[0], grey)
     scaled = Images.from_array(ramp[None]).decode([0], 8)[0]
@@ -326,7 +328,7 @@ def test_only_a_few_batches_are_decoded_ahead_and_slow_ones_keep_their_place():
     for rows, pixels, _ in _image_batches.decoded_batches(fill, 80, 8, 2, workers=4):
         seen += rows.tolist()
         assert (pixels[:, 0, 0, 0] == rows).all()
-        assert len(begun) <= len(seen) + 8 * _image_batches.AHEAD
+        assert len(begun) <= len(seen) + 8 * 2
     assert seen == list(range(80))
 
 
