@@ -56,6 +56,11 @@ class FeedForward(HashFunction):
         self.layers_ = _folded(_layers(module), mean, scale)
         return self
 
+    def rescale(self, factor, shift):
+        """Fold a factor and a shift of each score into the last layer."""
+        weights, bias = self.layers_[-1]
+        self.layers_[-1] = ((weights * factor).astype(np.float32), (bias * factor + shift).astype(np.float32))
+
     def project(self, X):
         """Scores of the trained layers."""
         out = np.asarray(X, dtype=np.float32)

@@ -52,6 +52,10 @@ class Kernel(HashFunction):
         self.linear_.learn(self._kernel(rows), loss, *drawn_rest, n_bits=n_bits, random_state=draw_seed(rng))
         return self
 
+    def rescale(self, factor, shift):
+        """Fold a factor and a shift of each score into the linear function."""
+        self.linear_.rescale(factor, shift)
+
     def project(self, X):
         """Scores of the linear function on the kernel features, a few thousand rows at a time."""
         parts = [self._rows(X[start : start + 8192]) for start in range(0, len(X), 8192)]

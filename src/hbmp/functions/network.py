@@ -156,6 +156,22 @@ class Network(HashFunction):
         self._module = (module, device)
         return self
 
+    def rescale(self, factor, shift):
+        """Fold a factor and a shift of each score into the head."""
+        weights, bias = self.weights_["head.weight"], self.weights_["head.bias"]
+        self.weights_["head.weight"] = (weights * factor[:, None]).astype(np.float32)
+        self.weights_["head.bias"] = (bias * factor + shift).astype(np.float32)
+        vars(self).pop("_module", None)  # built again from the weights
+
+    def pretrained_features(self, X):
+        """What the backbone gives for images before any training, (n, n_features)."""
+        from hbmp.images import as_images
+
+        device, backbone = pick_device(self.device), self._described_backbone()
+        with seeded(0, device):  # for backbones that start from random weights
+            module = backbone.build().to(device).eval()
+        return self._outputs(module, module.n_features, as_images(X), backbone, device)
+
     def project(self, X):
         """Scores of the trained network."""
         from hbmp.images import as_images
@@ -164,21 +180,24 @@ class Network(HashFunction):
         return self._scores(module, as_images(X), self.backbone_, device)
 
     def _scores(self, module, images, backbone, device) -> np.ndarray:
+        return self._outputs(module, module.head.out_features, images, backbone, device)
+
+    def _outputs(self, module, n_outputs, images, backbone, device) -> np.ndarray:
         import torch
 
         from hbmp.device import to_torch
         from hbmp.functions._image_batches import pixel_batches
 
         view = self._view(backbone, device)
-        scores = np.empty((len(images), module.head.out_features), dtype=np.float32)
+        outputs = np.empty((len(images), n_outputs), dtype=np.float32)
         precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self._precision(device))
         with (
             torch.inference_mode(),
             torch.autocast(device.split(":")[0], dtype=precision, enabled=precision is not None),
         ):
             for rows, pixels in pixel_batches(images, view.size, batch_size=512, workers=self.workers):
-                scores[rows] = to_numpy(module(view.for_use(to_torch(pixels, device))).float())
-        return scores
+                outputs[rows] = to_numpy(module(view.for_use(to_torch(pixels, device))).float())
+        return outputs
 
     def _built(self):
         """The trained module on its device, made from the weights where this function was loaded from a file."""

@@ -29,8 +29,8 @@ def make_centres(choice: str, n_centres: int, n_bits: int, rng: np.random.Genera
         return _some_rows(matrix, n_centres, rng).astype(np.float32)
     if choice == "hadamard":
         raise ValueError(
-            f"No Hadamard matrix is known here for {n_centres} centres of {n_bits} bits: it holds twice as many centres "
-            "as bits and needs a multiple of four. Use centres='auto'."
+            f"{n_centres} Hadamard centres of {n_bits} bits were asked for: n_bits must be a multiple of four, and "
+            "there are at most twice as many centres as bits. Use centres='auto'."
         )
     return bernoulli_centres(n_centres, n_bits, rng).astype(np.float32)
 

@@ -1,0 +1,111 @@
+"""HyP²: a learned proxy for every label pulls its samples near; samples that share no label push each other apart.
+
+Proxies alone cannot tell label sets apart: a sample between two proxies may fall near one that shares no label with
+either. The pair term looks at exactly those pairs, so that it costs little.
+Xu, Chai, Xu, Yuan, Fan & Wang, "HyP² Loss: Beyond Hypersphere Metric Space for Multi-label Image Retrieval", ACM MM
+2022.
+
+    x      scores      (n, b)
+    P      proxies     (c, b)   learned
+    ζ      threshold            cosine of two codewords at the largest distance that all labels can keep
+    β      pair_weight          0.5
+    L      mean over labels a sample has of 1 − cos(x, p)
+         + mean over labels it has not of max(0, cos(x, p) − ζ)
+         + β · mean over pairs without a common label of max(0, cos(x_i, x_j) − ζ)
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from hbmp.functions.linear import Linear
+from hbmp.methods._deep import DeepHasher
+from hbmp.methods._pairs import inner, mean_over, similar
+
+
+def farthest_distance(n_codes: int, n_bits: int) -> int:
+    """The largest minimum distance that Griesmer's bound allows a linear code with so many codewords.
+
+    Departs from the paper, which reads the distance of the best known linear code from a table: the bound is
+    computed for every length, and is the table's value or just above it.
+    """
+    dimension = max(1, math.ceil(math.log2(n_codes)))
+    fits = (d for d in range(n_bits, 0, -1) if sum(math.ceil(d / 2**i) for i in range(dimension)) <= n_bits)
+    return next(fits, 0)
+
+
+def proxy_loss(unit_scores, labels, unit_proxies, threshold):
+    """Near the proxies of a sample's labels, no nearer than the threshold to all others."""
+    cosines = inner(unit_scores, unit_proxies)
+    has = labels > 0
+    return mean_over(1 - cosines, has) + mean_over(F.relu(cosines - threshold), ~has)
+
+
+def irrelevant_pair_loss(unit_scores, labels, threshold):
+    """Samples of several labels that share none, no nearer than the threshold."""
+    several = labels.sum(dim=1) > 1  # with one label each the proxies keep them apart already
+    apart = ~similar(labels, labels) & several[:, None] & several
+    return mean_over(F.relu(inner(unit_scores, unit_scores) - threshold), apart)
+
+
+class _HybridLoss(nn.Module):
+    """Proxies, trained along, and irrelevant pairs of the batch."""
+
+    def __init__(self, n_bits, n_labels, threshold, pair_weight):
+        super().__init__()
+        self.threshold, self.pair_weight = threshold, pair_weight
+        self.proxies = nn.Parameter(torch.randn(n_labels, n_bits))
+
+    def forward(self, scores, labels, rows):
+        unit_scores, unit_proxies = F.normalize(scores.float(), dim=1), F.normalize(self.proxies.float(), dim=1)
+        value = proxy_loss(unit_scores, labels, unit_proxies, self.threshold)
+        return value + self.pair_weight * irrelevant_pair_loss(unit_scores, labels, self.threshold)
+
+
+class HyP2(DeepHasher):
+    """Proxies for labels and a push between samples of several labels that share none.
+
+    Parameters
+    ----------
+    n_bits : length of the codes
+    pair_weight : β, weight of the pair loss
+    threshold : ζ, the cosine below which samples and proxies are far enough apart; "auto" computes it from the
+        number of labels and bits
+    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    device : "auto", "cpu" or "cuda"
+    random_state : seed; the same seed gives the same model
+    verbose : show progress on stderr
+    """
+
+    paper = "Xu, Chai, Xu, Yuan, Fan & Wang, ACM MM 2022"
+    smoke = {"function": Linear(epochs=2)}
+
+    def __init__(
+        self,
+        n_bits=32,
+        *,
+        pair_weight=0.5,
+        threshold="auto",
+        function="auto",
+        device="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_bits = n_bits
+        self.pair_weight = pair_weight
+        self.threshold = threshold
+        self.function = function
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def make_loss(self, labels, seed):
+        """The hybrid loss; its proxies start from the seed."""
+        n_labels, threshold = labels.shape[1], self.threshold
+        if threshold == "auto":
+            threshold = 1 - 2 * farthest_distance(n_labels, self.n_bits) / self.n_bits
+        return _HybridLoss(self.n_bits, n_labels, threshold, self.pair_weight)

@@ -1,0 +1,116 @@
+"""OrthoHash: one loss, cross-entropy over the cosines between a sample's scores and the orthogonal codes of classes.
+
+A large cosine with a ±1 code means scores of equal size on the right sides, so that the loss also does the work of a
+quantisation term; batch normalisation of the scores balances the bits.
+Hoe, Ng, Zhang, Chan, Song & Xiang, "One Loss for All: Deep Hashing with a Single Cosine Similarity based Learning
+Objective", NeurIPS 2021.
+
+    v      v          (n, b)   scores after batch normalisation
+    o_c    centres    (c, b)   code of each class, ±1
+    s, m   scale, margin       8 and 0.2
+    L      −Σ_c y_c log softmax_c(s (cos(v, o_c) − m [y_c > 0])),  y spread evenly over the labels of a sample
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from hbmp.device import to_numpy
+from hbmp.functions.linear import Linear
+from hbmp.methods._centres import make_centres
+from hbmp.methods._deep import DeepHasher
+from hbmp.methods._pairs import inner
+
+
+def cosine_cross_entropy(normalised, labels, centres, scale, margin):
+    """The loss of each sample, (n,); 0 for a sample without labels."""
+    cosines = inner(F.normalize(normalised, dim=1), F.normalize(centres, dim=1))
+    logits = scale * (cosines - margin * labels)
+    shares = labels / labels.sum(dim=1, keepdim=True).clamp(min=1)
+    return -(shares * F.log_softmax(logits, dim=1)).sum(dim=1)
+
+
+class _OrthogonalLoss(nn.Module):
+    """Batch normalisation, then the cosine cross-entropy; `affine` is what the normalisation does once trained."""
+
+    centres: torch.Tensor
+
+    def __init__(self, centres, scale, margin):
+        super().__init__()
+        self.scale, self.margin = scale, margin
+        self.register_buffer("centres", torch.from_numpy(centres))
+        self.normalise = nn.BatchNorm1d(centres.shape[1])
+
+    def forward(self, scores, labels, rows):
+        scores, norm = scores.float(), self.normalise
+        if len(scores) > 1:
+            scores = norm(scores)
+        else:  # one sample has no spread: what was measured so far serves
+            scores = F.batch_norm(scores, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
+        labelled = labels.any(dim=1).sum().clamp(min=1)
+        return cosine_cross_entropy(scores, labels, self.centres, self.scale, self.margin).sum() / labelled
+
+    def affine(self) -> tuple[np.ndarray, np.ndarray]:
+        """(factor, shift) of each bit, (b,) each."""
+        norm = self.normalise
+        mean, variance = torch.as_tensor(norm.running_mean), torch.as_tensor(norm.running_var)
+        factor = norm.weight / torch.sqrt(variance + norm.eps)
+        return to_numpy(factor), to_numpy(norm.bias - factor * mean)
+
+
+class OrthoHash(DeepHasher):
+    """Cross-entropy over cosines to orthogonal codes, one a class, with batch-normalised scores.
+
+    Parameters
+    ----------
+    n_bits : length of the codes
+    scale : s, factor of the cosines
+    margin : m, taken off the cosine with the right code
+    centres : the codes: "auto" (orthogonal rows of a Hadamard matrix where there is one, random ones otherwise),
+        "hadamard" or "bernoulli"
+    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    device : "auto", "cpu" or "cuda"
+    random_state : seed; the same seed gives the same model
+    verbose : show progress on stderr
+
+    Attributes: centres_ (c, n_bits), in the order of the sorted classes, or of the columns of y.
+
+    Once trained the normalisation is a factor and a shift of each bit; they are folded into the hash function.
+    """
+
+    paper = "Hoe, Ng, Zhang, Chan, Song & Xiang, NeurIPS 2021"
+    smoke = {"function": Linear(epochs=2)}
+
+    def __init__(
+        self,
+        n_bits=32,
+        *,
+        scale=8.0,
+        margin=0.2,
+        centres="auto",
+        function="auto",
+        device="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_bits = n_bits
+        self.scale = scale
+        self.margin = margin
+        self.centres = centres
+        self.function = function
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def make_loss(self, labels, seed):
+        """The cosine cross-entropy with centres drawn from the seed."""
+        centres = make_centres(self.centres, labels.shape[1], self.n_bits, np.random.default_rng(seed))
+        return _OrthogonalLoss(centres, self.scale, self.margin)
+
+    def finish(self, loss):
+        """Fold the normalisation into the hash function; keep the centres."""
+        self.function_.rescale(*loss.affine())
+        self.centres_ = loss.centres.cpu().numpy().astype(np.int8)
