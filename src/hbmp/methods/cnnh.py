@@ -1,0 +1,143 @@
+"""CNNH: factorise the matrix of similar pairs into real-valued codes in [-1, 1], round them, and learn them.
+
+Stage one takes one entry of the codes at a time to the minimum of its quadratic model inside the box (coordinate Newton).
+Stage two trains a function on the signs; CNNH+ lets it predict the labels beside the codes, from shared layers.
+
+    S      similar     (n, n)   +1 where two samples share a label, -1 elsewhere
+    H      relaxed     (n, q)   in [-1, 1]
+    L      H Hᵀ - q S  (n, n)   what is not yet explained, never formed
+    G      HᵀH         (q, q)
+    loss_                       ‖S - H Hᵀ/q‖² / n², at the start and after each sweep
+
+Reference: Xia, Pan, Lai, Liu & Yan, Supervised Hashing for Image Retrieval via Image Representation Learning, AAAI 2014.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp.functions.linear import Linear
+from hbmp.hasher import Hasher
+from hbmp.methods._bqp_losses import sampled_rows, similar_pairs
+from hbmp.methods._checks import need_counts
+from hbmp.methods._function import make_function
+from hbmp.methods._label_rows import label_rows
+from hbmp.seeds import as_generator, draw_seed
+
+_ROWS = 1024
+
+
+def factorisation_loss(affinity: np.ndarray, relaxed: np.ndarray) -> float:
+    """‖S - HHᵀ/q‖² / n² for S of ±1, through q×q products."""
+    n_items, n_bits = relaxed.shape
+    gram = relaxed.T @ relaxed
+    blocks = (slice(start, start + _ROWS) for start in range(0, n_items, _ROWS))
+    match = sum(float((relaxed[rows] * (affinity[rows].astype(np.float64) @ relaxed)).sum()) for rows in blocks)
+    return float((gram**2).sum() / n_bits**2 - 2 * match / n_bits + n_items**2) / n_items**2
+
+
+def newton_sweep(affinity: np.ndarray, relaxed: np.ndarray, rng: np.random.Generator) -> None:
+    """One coordinate Newton step on every entry of H, in place. The loss never rises.
+
+    Departs from the publication, which visits all entries in one random order and keeps the n×n matrix L: rows in random
+    order and the bits of a row in random order, because then G and one row of S give every slope, in O(q).
+    """
+    gram = relaxed.T @ relaxed
+    for item in rng.permutation(len(relaxed)):
+        row = relaxed[item]
+        match = affinity[item].astype(np.float64) @ relaxed  # S_i· H
+        for bit in rng.permutation(len(row)):
+            slope = row @ gram[bit] - len(row) * match[bit]  # L_i· H_·j
+            curve = gram[bit, bit] + row[bit] ** 2 + row @ row - len(row) * affinity[item, item]
+            step = _box_step(float(slope), float(curve), float(row[bit]))
+            if step != 0:
+                gram[bit] += step * row
+                gram[:, bit] += step * row
+                gram[bit, bit] += step**2
+                match[bit] += step * affinity[item, item]
+                row[bit] += step
+
+
+def _box_step(slope: float, curve: float, value: float) -> float:
+    """The Newton step of one entry, kept in [-1, 1] and shortened until it helps.
+
+    Moved by d the entry changes ‖HHᵀ - qS‖² by 4 slope d + 2 curve d² + 4 value d³ + d⁴.
+    """
+
+    def change(step: float) -> float:
+        return step * (4 * slope + step * (2 * curve + step * (4 * value + step)))
+
+    if curve > 0:
+        step = min(max(-slope / curve, -1 - value), 1 - value)
+    else:
+        step = min((-1 - value, 1 - value), key=change)
+    for _ in range(30):
+        if change(step) < 0:
+            return step
+        step /= 2
+    return 0.0
+
+
+class CNNH(Hasher):
+    """Codes of a sample from a factorisation of its similar pairs, then a function that gives them.
+
+    Parameters
+    ----------
+    n_bits : length of the codes
+    plus : CNNH+: the function also learns the labels, which shapes the layers it shares with the codes. Departs from
+        the publication's softmax: the labels are further outputs under the function's own loss
+    function : "auto" (kernel; with `plus` a network with a hidden layer to share, mlp), a name from `hbmp.functions` or
+        an object from there; in the publication a convolutional network
+    sweeps : coordinate Newton steps on every entry of the codes
+    max_samples : more samples than this are drawn down to it; both stages see those alone
+    device : "auto", "cpu" or "cuda", for the function
+    random_state : seed; the same seed gives the same model
+    verbose : show progress on stderr
+    """
+
+    paper = "Xia et al., AAAI 2014"
+    supervised = True
+    smoke = {"function": Linear(epochs=2), "max_samples": 60, "sweeps": 2}
+    never_rises = "loss_"
+
+    def __init__(
+        self,
+        n_bits=32,
+        *,
+        plus=False,
+        function="auto",
+        sweeps=5,
+        max_samples=5000,
+        device="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_bits = n_bits
+        self.plus = plus
+        self.function = function
+        self.sweeps = sweeps
+        self.max_samples = max_samples
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, X, y):
+        need_counts(sweeps=self.sweeps, max_samples=self.max_samples)
+        rng = as_generator(self.random_state)
+        labels = label_rows(y)
+        rows = sampled_rows(len(X), self.max_samples, rng)
+        affinity = np.where(similar_pairs(labels[rows]), np.float32(1), np.float32(-1))
+        relaxed = rng.uniform(-1, 1, (len(rows), self.n_bits))
+        self.loss_ = [factorisation_loss(affinity, relaxed)]
+        for _ in range(self.sweeps):
+            newton_sweep(affinity, relaxed, rng)
+            self.loss_.append(factorisation_loss(affinity, relaxed))
+        codes = np.where(relaxed >= 0, np.int8(1), np.int8(-1))
+        targets = np.hstack([codes, (2 * labels[rows] - 1).astype(np.int8)]) if self.plus else codes
+        given = "mlp" if self.plus and isinstance(self.function, str) and self.function == "auto" else self.function
+        self.function_ = make_function(given, device=self.device, verbose=self.verbose)
+        self.function_.fit(X[rows], targets, random_state=draw_seed(rng))
+        self.unmatched_ = float(((self._project(X[rows]) >= 0) != (codes > 0)).mean())
+
+    def _project(self, X):
+        return self.function_.project(X)[:, : self.n_bits]
