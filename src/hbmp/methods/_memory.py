@@ -13,20 +13,20 @@ import numpy as np
 import torch
 from torch import nn
 
-from hbmp.methods._draws import Draws
-
 
 class Memory(nn.Module):
     """Scores and labels of the training samples; `size` of the rows seen so far are drawn at a time."""
 
-    def __init__(self, labels: np.ndarray, n_bits: int, size: int, seed: int):
+    labels: torch.Tensor
+    scores: torch.Tensor
+    seen: torch.Tensor
+
+    def __init__(self, labels: np.ndarray, n_bits: int, size: int):
         super().__init__()
-        if size < 1:
-            raise ValueError(f"memory must be a positive number of samples, found {size!r}.")
-        self.size, self.draws = size, Draws(seed)
+        self.size = size
         self.register_buffer("labels", torch.from_numpy(np.asarray(labels, dtype=np.uint8)), persistent=False)
-        self.register_buffer("scores", torch.zeros(len(labels), n_bits), persistent=False)
-        self.register_buffer("seen", torch.zeros(len(labels), dtype=torch.bool), persistent=False)
+        self.register_buffer("scores", torch.zeros(len(labels), n_bits))
+        self.register_buffer("seen", torch.zeros(len(labels), dtype=torch.bool))
 
     def keep(self, scores, rows) -> None:
         """Put the batch's scores in their places."""
@@ -37,5 +37,5 @@ class Memory(nn.Module):
         """(scores, labels, positions) of rows seen so far."""
         rows = self.seen.nonzero()[:, 0]
         if len(rows) > self.size:
-            rows = rows[self.draws.integers(len(rows), self.size, rows.device)]
+            rows = rows[torch.randint(len(rows), (self.size,), device=rows.device)]
         return self.scores[rows], self.labels[rows].float(), rows

@@ -9,9 +9,14 @@ from __future__ import annotations
 import torch
 
 
+def full_precision(tensor):
+    """A context in which products stay float32, also where a network runs in half precision."""
+    return torch.autocast(device_type=tensor.device.type, enabled=False)
+
+
 def inner(a, b):
-    """Inner products of rows, (n, k) and (m, k) to (n, m), in float32 also where a network runs in half precision."""
-    with torch.autocast(device_type=a.device.type, enabled=False):
+    """Inner products of rows, (n, k) and (m, k) to (n, m), in float32."""
+    with full_precision(a):
         return a.float() @ b.float().T
 
 
@@ -47,6 +52,34 @@ def similar_and_not(labels, rows, others=None, other_rows=None):
 def mean_over(values, chosen):
     """Mean of the values at the chosen places, 0 where none is chosen; not chosen values take no part in gradients."""
     return torch.where(chosen, values, torch.zeros_like(values)).sum() / chosen.sum().clamp(min=1)
+
+
+def drawn_partners(allowed, count: int):
+    """For each row up to `count` different columns of those allowed: (columns, whether each is one), (n, count) both.
+
+    The columns with the largest of random keys, so that every allowed one is equally likely. Drawn from torch's own
+    generator, which the training seeds and its checkpoints hold.
+    """
+    keys = torch.where(allowed, torch.rand(allowed.shape, device=allowed.device), -1.0)
+    largest, columns = keys.topk(min(count, allowed.shape[1]), dim=1, sorted=False)
+    return columns, largest >= 0
+
+
+def drawn_triplets(agreement, alike, unlike, partners: int):
+    """Agreements of each query with up to `partners` similar and as many dissimilar samples, drawn.
+
+    agreement, alike, unlike: (n, m). Returns (n, p), (n, r), and (n, p, r) that says which triplets there are.
+    """
+    near, is_near = drawn_partners(alike, partners)
+    far, is_far = drawn_partners(unlike, partners)
+    return agreement.gather(1, near), agreement.gather(1, far), is_near[:, :, None] & is_far[:, None, :]
+
+
+def at_least(least: int, **counts) -> None:
+    """Refuse a count that is too small, by its name."""
+    for name, count in counts.items():
+        if not count >= least:
+            raise ValueError(f"{name} must be at least {least}, found {count!r}.")
 
 
 def quantisation_error(scores):

@@ -31,7 +31,7 @@ METHOD_FILES = {
     "DTSH": "dtsh",
     "MIHash": "mihash",
     "HashNet": "hashnet",
-    "DRSH": "drsh",
+    "DRSH": "dsrh",
     "DRSCH": "drsch",
 }
 """The paper's names of the methods it compares with, and the files they have here."""

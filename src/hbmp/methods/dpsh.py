@@ -1,0 +1,91 @@
+"""Deep pairwise-supervised hashing: the likelihood of "these two are similar" under inner products of scores.
+
+Scores are pulled to their own signs, so that little is lost when they become bits. The batch is compared with the
+latest scores of all training samples.
+
+Li, Wang & Kang, "Feature learning based deep supervised hashing with pairwise labels", IJCAI 2016.
+
+    u_i     scores         (n, b)
+    s_ij    similar        (n, m)   whether i and j share a label
+    Θ_ij    half agreement (n, m)   ½ u_iᵀu_j; P(s_ij = 1) = σ(Θ_ij)
+    b_i     sgn(u_i)       (n, b)
+    η       quantisation
+"""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn import functional as F
+
+from hbmp.functions.linear import Linear
+from hbmp.methods._deep import DeepHasher
+from hbmp.methods._memory import Memory
+from hbmp.methods._pairs import at_least, inner, mean_over, quantisation_error, similar_and_not
+
+
+def pair_loss(half_agreement, similar):
+    """-log P(s | Θ) = log(1 + e^Θ) - sΘ of each pair (Eq. 3)."""
+    return F.softplus(half_agreement) - similar * half_agreement
+
+
+class _DPSHLoss(nn.Module):
+    """Eq. 5 divided by n²: mean over pairs, and η/n times the mean squared distance to the signs.
+
+    The paper sums over pairs and samples and the released code divides both sums by n times the batch, so that η is
+    counted against the n pairs of a sample.
+    """
+
+    def __init__(self, memory: Memory, quantisation: float):
+        super().__init__()
+        self.memory, self.quantisation = memory, quantisation / len(memory.labels)
+
+    def forward(self, scores, labels, rows):
+        scores = scores.float()
+        self.memory.keep(scores, rows)
+        others, other_labels, other_rows = self.memory.draw()
+        alike, unlike = similar_and_not(labels, rows, other_labels, other_rows)
+        pairs = pair_loss(inner(scores, others) / 2, alike)
+        return mean_over(pairs, alike | unlike) + self.quantisation * quantisation_error(scores)
+
+
+class DPSH(DeepHasher):
+    """Codes whose inner products tell similar pairs from dissimilar ones, by logistic regression on pairs.
+
+    Parameters
+    ----------
+    n_bits : length of the codes
+    quantisation : η, weight of the distance between scores and their signs, against the pairs of one sample
+    memory : training samples that a batch is compared with in one step, drawn from all. Departs from the paper, which
+        takes all of them: the cost of a step then grows with the training set, the mean of the gradient is the same
+    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    device : "auto", "cpu" or "cuda"
+    random_state : seed; the same seed gives the same model
+    verbose : show progress on stderr
+    """
+
+    paper = "Li, Wang & Kang, IJCAI 2016"
+    smoke = {"function": Linear(epochs=2), "memory": 40}
+
+    def __init__(
+        self,
+        n_bits=32,
+        *,
+        quantisation=10.0,
+        memory=1000,
+        function="auto",
+        device="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_bits = n_bits
+        self.quantisation = quantisation
+        self.memory = memory
+        self.function = function
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def make_loss(self, labels, seed):
+        """Pairs of the batch with the memory, and the distance to the signs."""
+        at_least(1, memory=self.memory)
+        return _DPSHLoss(Memory(labels, self.n_bits, self.memory), self.quantisation)

@@ -1,0 +1,103 @@
+"""MIHash: the mutual information between Hamming distance and "is a neighbour", maximised over the batch.
+
+Every sample of the batch queries the others. Distances to its neighbours and to the rest fall into two histograms;
+the less they overlap, the more a distance tells. Triangular bins make the histograms differentiable.
+
+Cakir, He, Bargal & Sclaroff, "MIHash: Online hashing with mutual information", ICCV 2017, and "Hashing with mutual
+information", TPAMI 2019.
+
+    φ_i        relaxed codes   (n, b)       2σ(s·u_i) - 1
+    D_ij       distances       (n, n)       (b - φ_iᵀφ_j) / 2, in [0, b]
+    δ_l        bins            l = 0 … L    triangles on the L + 1 centres l·b/L, each 0 at the next
+    p⁺_i, p⁻_i histograms      (n, L + 1)   of i's distances to neighbours and to the rest, i itself in neither
+    I_i        H(p_i) - P(+)H(p⁺_i) - P(-)H(p⁻_i), in bits
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from hbmp.functions.linear import Linear
+from hbmp.methods._deep import DeepHasher
+from hbmp.methods._pairs import at_least, full_precision, inner, similar_and_not
+
+
+def mutual_information(distances, neighbours, strangers, n_bits: int, n_bins: int):
+    """I_i of each query in bits: distances (n, m), two bool matrices of the same shape; returns (n,)."""
+    place = distances * (n_bins / n_bits)  # in bins
+    centres = torch.arange(n_bins + 1, device=distances.device)
+    share = F.relu(1 - (place[:, :, None] - centres).abs())  # (n, m, L + 1); sums to 1 over bins
+    with full_precision(share):
+        near = torch.bmm(neighbours.float()[:, None, :], share)[:, 0]  # p⁺ before it is normalised, (n, L + 1)
+        far = torch.bmm(strangers.float()[:, None, :], share)[:, 0]
+    n_near, n_far = neighbours.sum(dim=1), strangers.sum(dim=1)
+    total = (n_near + n_far).clamp(min=1)
+    given = n_near * _entropy(near, n_near) + n_far * _entropy(far, n_far)
+    return _entropy(near + far, total) - given / total
+
+
+def _entropy(mass, count):
+    """Entropy in bits of histograms with so many entries each; 0 for an empty one."""
+    p = mass / count.clamp(min=1)[:, None]  # clamped below, so that the slope at an empty bin stays finite
+    return -(p * p.clamp(min=1e-12).log()).sum(dim=1) / math.log(2)
+
+
+class _MIHashLoss(nn.Module):
+    """The negative mean of I_i over the batch: minimising it maximises the information."""
+
+    def __init__(self, n_bits: int, n_bins: int, slope: float):
+        super().__init__()
+        self.n_bits, self.n_bins, self.slope = n_bits, n_bins, slope
+
+    def forward(self, scores, labels, rows):
+        relaxed = torch.tanh(self.slope / 2 * scores.float())  # = 2σ(s·u) - 1
+        distances = (self.n_bits - inner(relaxed, relaxed)) / 2
+        neighbours, strangers = similar_and_not(labels, rows)
+        return -mutual_information(distances, neighbours, strangers, self.n_bits, self.n_bins).mean()
+
+
+class MIHash(DeepHasher):
+    """Codes whose distances tell neighbours from the rest with as much information as they can.
+
+    Parameters
+    ----------
+    n_bits : length of the codes
+    n_bins : L, intervals between the bins of the histograms of distances, or None for n_bits / 2, as the authors advise
+    slope : s of the sigmoid that relaxes bits
+    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    device : "auto", "cpu" or "cuda"
+    random_state : seed; the same seed gives the same model
+    verbose : show progress on stderr
+    """
+
+    paper = "Cakir, He, Bargal & Sclaroff, ICCV 2017"
+    smoke = {"function": Linear(epochs=2)}
+
+    def __init__(
+        self,
+        n_bits=32,
+        *,
+        n_bins=None,
+        slope=1.0,
+        function="auto",
+        device="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_bits = n_bits
+        self.n_bins = n_bins
+        self.slope = slope
+        self.function = function
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def make_loss(self, labels, seed):
+        """Every sample of the batch as a query against the others."""
+        n_bins = max(1, self.n_bits // 2) if self.n_bins is None else self.n_bins
+        at_least(1, n_bins=n_bins)
+        return _MIHashLoss(self.n_bits, n_bins, self.slope)
