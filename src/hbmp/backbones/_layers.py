@@ -32,9 +32,13 @@ def he_start(module: nn.Module) -> nn.Module:
 def width_of(module: nn.Module, size: int) -> int:
     """How many numbers a module gives for an image of this size, found by trying two blank ones."""
     weights = next(module.parameters(), torch.zeros(0))
+    blank = torch.zeros(2, 3, size, size, device=weights.device, dtype=weights.dtype)
+    before = module.training
     module.eval()
     with torch.no_grad():
-        return module(torch.zeros(2, 3, size, size, device=weights.device, dtype=weights.dtype)).flatten(1).shape[1]
+        width = module(blank).flatten(1).shape[1]
+    module.train(before)
+    return width
 
 
 class SameConv2d(nn.Conv2d):
