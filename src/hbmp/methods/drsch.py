@@ -52,8 +52,8 @@ class DRSCH(DeepHasher):
     n_bits : length of the codes
     margin : C, by how much affinities should differ, or None for n_bits / 2
     smoothness : λ, weight of the Laplacian term. Departs from the released code, whose 0.001 stands between sums,
-        because between means it does nothing: a linear function on CIFAR-10 features has mAP 0.750 at 32 bits (cifar-1),
-        with 0.03 it has 0.804
+        because between means it does nothing: a linear function on CIFAR-10 features has mAP 0.750 at 32 bits
+        (cifar-1), with 0.03 it has 0.804
     slope : β of the sigmoid that relaxes bits. Departs from the released code, which raises it by a schedule, because
         the steps of that are not published and the scores grow by themselves
     partners : positives and as many negatives of each query in one step
