@@ -1,7 +1,7 @@
 """Points of Hamming space that lie far apart, one for each class or label, and the centre of a set of labels.
 
 Rows of a Hadamard matrix are orthogonal: any two differ in exactly half of their bits, and a row and its negative in
-all of them. So n bits hold up to 2n centres (Yuan et al., CVPR 2020, Alg. 1). Where there is no such matrix, or there
+all of them. So n bits hold up to 2n centres (Yuan et al., CVPR 2020). Where there is no such matrix, or there
 are more centres than that, they are drawn at random.
 
     H      hadamard    (b, b)   entries ±1, H Hᵀ = b I
@@ -56,7 +56,7 @@ def hadamard(order: int) -> np.ndarray | None:
 def bernoulli_centres(n_centres: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:
     """Random centres, each bit +1 for half of them; the draw whose two nearest centres are farthest apart.
 
-    Departs from Alg. 1 of CSQ, which draws every bit alone: halves make the mean distance of two centres at least
+    Departs from CSQ, which draws every bit alone: halves make the mean distance of two centres at least
     half of the bits in every draw, as CSQ defines centres, and not only on average.
     """
     drawn = [_balanced(n_centres, n_bits, rng) for _ in range(_DRAWS if n_centres <= _MOST_COMPARED else 1)]
@@ -81,9 +81,16 @@ def majority(labels, centres, ties):
 
 
 def _some_rows(matrix: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows at random, negatives only where the rows do not suffice."""
-    rows, negatives = rng.permutation(matrix), rng.permutation(-matrix)
-    return np.concatenate([rows, negatives])[:n_centres]
+    """Rows at random, each as it is or negated, both only where the rows do not suffice.
+
+    Signs leave rows orthogonal and spread what is uneven over all bits: without them the first bit of Sylvester's
+    matrix is +1 for every centre and says nothing. Of several draws the one whose most uneven bit is least so.
+    """
+    drawn = []
+    for _ in range(_DRAWS):
+        rows = rng.permutation(matrix) * rng.choice(np.array([-1, 1], dtype=np.int8), (len(matrix), 1))
+        drawn.append(np.concatenate([rows, -rows])[:n_centres])
+    return min(drawn, key=lambda centres: np.abs(centres.sum(axis=0)).max())
 
 
 def _balanced(n_centres: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:

@@ -5,10 +5,10 @@ such bits. Codes keep the cosines of the features; no labels are used.
 Li & van Gemert, "Deep Unsupervised Image Hashing by Maximizing Bit Entropy", AAAI 2021.
 
     U      scores      (N, D)
-    B      codes       (N, D)   half +1, half −1 in every column            Eq. 8
-    ∂L/∂U  ∂L/∂B + γ (U − B) / (N D)                                        Eq. 10
+    B      codes       (N, D)   half +1, half −1 in every column
+    ∂L/∂U  ∂L/∂B + γ (U − B) / (N D)
     γ      pull                 6
-    L      mean over pairs of (cos(b_i, b_j) − cos(x_i, x_j))²              Eq. 11
+    L      mean over pairs of (cos(b_i, b_j) − cos(x_i, x_j))²
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class DPN(DeepHasher):
     n_bits : length of the codes
     margin : m, how far from zero a score should be
     centres : the targets: "bernoulli" (random, as published), "hadamard" or "auto" (Hadamard where there is one; mAP
-        0.843 in place of 0.835 on CIFAR-10 features, cifar-1, 32 bits)
+        0.841 in place of 0.835 on CIFAR-10 features, cifar-1, 32 bits)
     adapt : replace each target once an epoch by the majority of its samples' codes (the paper's DPN-A; mAP 0.813
         there)
     function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients

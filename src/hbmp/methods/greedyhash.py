@@ -5,7 +5,7 @@ through the sign is nearly right.
 Su, Zhang, Han & Tian, "Greedy Hash: Towards Fast Optimization for Accurate Hash Coding in CNN", NeurIPS 2018.
 
     H      scores        (n, b)
-    B      codes         (n, b)   sgn(H) forward, ∂L/∂H = ∂L/∂B backward        Eq. 7, 8
+    B      codes         (n, b)   sgn(H) forward, ∂L/∂H = ∂L/∂B backward
     α      quantisation           0.1
     W      classifier    (c, b)   linear, trained along
     L      cross-entropy of W B, plus α · mean |H − B|³, plus ½ classifier_decay ‖W‖²
