@@ -18,7 +18,9 @@ def problem(seed, n=7, n_bits=8, n_labels=5, sets=True):
     labels = np.zeros((n, n_labels), dtype=np.float32)
     for row in labels:
         row[rng.choice(n_labels, rng.integers(1, 4) if sets else 1, replace=False)] = 1
-    scores = torch.tensor(rng.normal(size=(n, n_bits)), dtype=torch.float32, requires_grad=True)
+    scores = rng.normal(size=(n, n_bits))
+    scores += np.copysign(0.01, scores)  # away from 0, where signs and sizes have no gradient
+    scores = torch.tensor(scores, dtype=torch.float32, requires_grad=True)
     return scores, torch.from_numpy(labels), torch.arange(n)
 
 

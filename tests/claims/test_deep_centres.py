@@ -103,7 +103,7 @@ def test_the_centre_of_a_label_set_is_the_majority_of_its_labels(seed):
 # DPN
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(SEEDS, st.sampled_from([0.5, 1.0, 2.0]))
 def test_polarisation_is_a_hinge_for_every_label_and_bit(seed, margin):
     scores, labels, rows = problem(seed)
@@ -155,7 +155,7 @@ def test_adapted_targets_are_the_majority_of_their_samples_once_an_epoch():
 # CSQ
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(SEEDS, st.sampled_from([0.0, 0.5]))
 def test_central_similarity_is_cross_entropy_of_every_bit_with_the_centre(seed, weight):
     scores, labels, rows = problem(seed)
