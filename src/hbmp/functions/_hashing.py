@@ -11,7 +11,7 @@ class Hashing(nn.Module):
     def __init__(self, backbone: nn.Module, n_bits: int):
         super().__init__()
         self.backbone = backbone
-        self.head = nn.Linear(backbone.n_features, n_bits)
+        self.head = nn.Linear(int(backbone.n_features), n_bits)  # type: ignore[arg-type]
 
     def forward(self, inputs):
         """Scores of a batch of inputs."""

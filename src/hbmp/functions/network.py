@@ -125,7 +125,7 @@ class Network(HashFunction):
         with seeded(seed, device):
             module = Hashing(backbone.build(), n_bits).to(device)
             if self.channels_last:
-                module = module.to(memory_format=_channels_last())
+                module = _channels_last(module)
             loss = loss.to(device) if hasattr(loss, "to") else loss
             data = ImageBatches(
                 images if held is None else images[kept],
@@ -161,7 +161,7 @@ class Network(HashFunction):
         weights, bias = self.weights_["head.weight"], self.weights_["head.bias"]
         self.weights_["head.weight"] = (weights * factor[:, None]).astype(np.float32)
         self.weights_["head.bias"] = (bias * factor + shift).astype(np.float32)
-        vars(self).pop("_module", None)  # built again from the weights
+        del self._module  # built again from the weights
 
     def pretrained_features(self, X):
         """What the backbone gives for images before any training, (n, n_features)."""
@@ -212,7 +212,7 @@ class Network(HashFunction):
         module = Hashing(self.backbone_.architecture(), self.n_bits_)
         module.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in self.weights_.items()})
         module = module.to(device).eval()
-        self._module = (module.to(memory_format=_channels_last()) if self.channels_last else module, device)
+        self._module = (_channels_last(module) if self.channels_last else module, device)
         return self._module
 
     def _described_backbone(self):
@@ -263,10 +263,10 @@ class Network(HashFunction):
         return validate
 
 
-def _channels_last():
+def _channels_last(module):
     import torch
 
-    return torch.channels_last
+    return module.to(memory_format=torch.channels_last)
 
 
 def _held_out(n: int, share: float, rng) -> tuple[np.ndarray, np.ndarray | None]:
