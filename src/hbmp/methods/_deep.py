@@ -49,9 +49,7 @@ class DeepHasher(Hasher):
         seed = draw_seed(rng)
         with seeded(seed):
             loss = self.make_loss(labels, seed)
-        self.function_ = make_function(
-            self.function, images=is_images(X), device=self.device, verbose=self.verbose
-        )
+        self.function_ = make_function(self.function, images=is_images(X), device=self.device, verbose=self.verbose)
         inputs = self.loss_inputs(X, labels)
         self.function_.learn(X, loss, *inputs, n_bits=self.n_bits, random_state=draw_seed(rng))
         self.finish(loss)
