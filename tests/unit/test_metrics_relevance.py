@@ -105,3 +105,14 @@ def test_what_cannot_be_relevance_is_named(codes, arguments, options, message):
 def test_distance_levels_need_a_grade_a_threshold():
     with pytest.raises(ValueError, match="One grade per threshold"):
         metrics.DistanceLevels(np.zeros((1, 2)), np.zeros((1, 2)), [1.0, 2.0], [1])
+
+
+def test_remembered_grades_are_those_of_the_relevance_unless_they_are_too_many():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((30, 4))
+    levels = metrics.DistanceLevels(features[:7], features[7:], [1.0, 2.0, 4.0], [10, 5, 1])
+    kept = metrics.remembered(levels)
+    assert kept.shape == levels.shape
+    np.testing.assert_array_equal(kept.grades(2, 6), levels.grades(2, 6))
+    assert kept.grades(0, 3).base is not None  # a view: nothing is worked out again
+    assert metrics.remembered(levels, most_bytes=10) is levels

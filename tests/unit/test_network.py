@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 import hbmp
 from hbmp.functions import Network
 from hbmp.functions._augment import Augmentation, augmented, resized
-from hbmp.functions._image_batches import ImageBatches, View, mixed_loss
+from hbmp.functions._image_batches import ImageBatches, MixedLoss, View
 from hbmp.losses import code_loss
 from hbmp.training import seeded
 
@@ -84,7 +84,17 @@ def test_mixed_batches_hold_both_images_and_their_shares(digits):
     scores = torch.randn(32, 10)
     hinge = code_loss("hinge")
     by_hand = share.mean() * hinge(scores, first) + (1 - share.mean()) * hinge(scores, second)
-    torch.testing.assert_close(mixed_loss(hinge)(scores, share, first, second), by_hand)
+    torch.testing.assert_close(MixedLoss(hinge)(scores, share, first, second), by_hand)
+
+
+def test_what_a_loss_learns_is_trained_with_mixup_too(digits):
+    pixels, y = digits
+    labels = np.eye(10, dtype=np.float32)[y]
+    loss = hbmp.get_method("greedyhash")(8).make_loss(labels, 0)
+    before = [parameter.detach().clone() for parameter in loss.parameters()]
+    Network(**SMALL, epochs=1, mixup=0.4).learn(pixels, loss, labels, np.arange(400), n_bits=8, random_state=0)
+    assert before
+    assert not any(torch.equal(old, new) for old, new in zip(before, loss.parameters(), strict=True))
 
 
 def test_hbmp_learns_from_images_and_is_saved(digits, tmp_path):

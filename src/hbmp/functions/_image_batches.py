@@ -18,7 +18,7 @@ class ImageBatches:
     """Shuffled batches of augmented images with the rows of each of `rest`, for `training.train`.
 
     mixup: 0, or how much two images of a batch are blended; the batch then holds the share of the first, and the rest
-    of the first and of the second one after the other, as `mixed_loss` takes them.
+    of the first and of the second one after the other, as `MixedLoss` takes them.
     """
 
     def __init__(self, images, *rest, view: View, batch_size: int, device: str, mixup: float, workers, on_error):
@@ -67,14 +67,20 @@ class ImageBatches:
         return (mixed, share, *rest, *(tensor[other] for tensor in rest))
 
 
-def mixed_loss(loss):
-    """The loss of blended images: that of the first and of the second image, each with its mean share."""
+class MixedLoss(torch.nn.Module):
+    """The loss of blended images: that of the first and of the second image, each with its mean share.
 
-    def blended(scores, share, *both):
+    A loss that is a module stays one, so that what it learns is trained along.
+    """
+
+    def __init__(self, loss):
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, scores, share, *both):
+        """Scores and shares of a batch, then the rest of the first images and of the second."""
         half, part = len(both) // 2, share.mean()
-        return part * loss(scores, *both[:half]) + (1 - part) * loss(scores, *both[half:])
-
-    return blended
+        return part * self.loss(scores, *both[:half]) + (1 - part) * self.loss(scores, *both[half:])
 
 
 class View:

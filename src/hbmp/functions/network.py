@@ -113,7 +113,7 @@ class Network(HashFunction):
     def learn(self, X, loss, *rest, n_bits, random_state=None):
         """Minimise `loss(scores, *rest)` over images; a loss that is a module is trained along."""
         from hbmp.functions._hashing import Hashing
-        from hbmp.functions._image_batches import ImageBatches, mixed_loss
+        from hbmp.functions._image_batches import ImageBatches, MixedLoss
         from hbmp.images import as_images
 
         images = as_images(X)
@@ -140,7 +140,7 @@ class Network(HashFunction):
             self.loss_ = train(
                 module,
                 data,
-                mixed_loss(loss) if self.mixup else loss,
+                MixedLoss(loss) if self.mixup else loss,
                 self._recipe(device),
                 seed=seed,
                 progress=self.verbose,

@@ -24,7 +24,7 @@ from hbmp.metrics.precision import (
     radius_success,
     recall_at,
 )
-from hbmp.metrics.relevance import DistanceLevels, Graded, Relevance, SameClass, SharedLabels
+from hbmp.metrics.relevance import DistanceLevels, Graded, Relevance, SameClass, SharedLabels, remembered
 from hbmp.metrics.together import score_together
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "radius_precision",
     "radius_success",
     "recall_at",
+    "remembered",
     "score_together",
     "self_retrieval_map",
 ]

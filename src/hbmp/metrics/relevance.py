@@ -2,12 +2,13 @@
 
 A relevance is any object with `shape` (queries, database) and `grades(start, stop)`, which returns the grades of
 queries start … stop-1 against the whole database, (stop - start, n_database): 0 is irrelevant, larger is better.
-Nothing here ever holds the whole (queries, database) matrix.
+Nothing but `remembered` ever holds the whole (queries, database) matrix.
 
     SameClass         1 where two items have the same class
     SharedLabels      how many labels two items share
     DistanceLevels    grades by distance in a feature space
     Graded            any function of a block
+    remembered        any of them, kept in memory where it is small
 """
 
 from __future__ import annotations
@@ -107,6 +108,8 @@ class DistanceLevels:
             raise ValueError(f"One grade per threshold is needed, found {len(thresholds)} and {len(grades)}.")
         self._thresholds = np.asarray(thresholds, dtype=np.float64)[order]
         self._grades = np.append(np.asarray(grades)[order], 0)
+        if self._grades.dtype.kind in "iu" and self._grades.min() >= 0:
+            self._grades = self._grades.astype(np.min_scalar_type(int(self._grades.max())))
         self._queries = np.asarray(query_features, dtype=np.float64)
         self._database = np.asarray(database_features, dtype=np.float64)
         self._database_norms = np.einsum("ij,ij->i", self._database, self._database)
@@ -119,6 +122,29 @@ class DistanceLevels:
         squared += np.einsum("ij,ij->i", block, block)[:, None]
         levels = np.searchsorted(self._thresholds, np.sqrt(np.maximum(squared, 0.0)))
         return self._grades[levels]
+
+
+class Remembered:
+    """Grades of another relevance, worked out once: for several rankings of the same queries and database."""
+
+    def __init__(self, relevance: Relevance):
+        self.shape = relevance.shape
+        n_queries, n_database = relevance.shape
+        step = max(1, (1 << 26) // max(8 * n_database, 1))
+        blocks = [relevance.grades(start, min(start + step, n_queries)) for start in range(0, n_queries, step)]
+        self._grades = np.concatenate(blocks) if blocks else np.zeros(relevance.shape, dtype=bool)
+
+    def grades(self, start: int, stop: int) -> np.ndarray:
+        """A view of the block (stop - start, n_database)."""
+        return self._grades[start:stop]
+
+
+def remembered(relevance: Relevance, most_bytes: int = 1 << 30) -> Relevance:
+    """The relevance with its grades kept in memory, or as it is where they would take more than `most_bytes`."""
+    n_queries, n_database = relevance.shape
+    if n_queries == 0 or n_queries * n_database * relevance.grades(0, 1).dtype.itemsize > most_bytes:
+        return relevance
+    return Remembered(relevance)
 
 
 def as_relevance(query_labels, database_labels, relevance, shape: tuple[int, int]) -> Relevance:

@@ -152,7 +152,7 @@ class Protocol:
     ) -> tuple[dict[str, float], dict[str, list]]:
         """All scores, and the precision–recall curve by the method's distance at about `n_points` ranks, for JSON."""
         weights = None if bit_weights is None or np.ptp(bit_weights) == 0 else np.asarray(bit_weights)
-        relevance = self.relevance(data, split)
+        relevance = metrics.remembered(self.relevance(data, split))
         largest = metrics.find_largest_grade(relevance) if any(m.gain == "scaled" for m in self.measures) else None
         ranks = metrics.curve_ranks(relevance.shape[1], n_points)
         values: dict[str, np.ndarray] = {}
