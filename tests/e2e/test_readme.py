@@ -29,7 +29,8 @@ def load_script(path: str):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/command-line.md", "docs/compare.md", "docs/inference.md", "docs/metrics.md"]
+    "page",
+    ["README.md", *(f"docs/{page}.md" for page in ("command-line", "compare", "images", "inference", "metrics"))],
 )
 def test_every_python_block_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

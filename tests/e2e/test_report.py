@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 from hbmp import recipes, report
+from hbmp._report_methods import methods_tables
 from hbmp._report_tables import describe
 from hbmp.experiment import Cell, load_results, run_all
-from hbmp.recipes import _reproduce, _tables, fig1, fig2, fig4, table1, table5
+from hbmp.recipes import _grids, _reproduce, _tables, fig1, fig2, fig4, table1, table5
 from hbmp.recipes._base import Source
 
 ROOT = Path(__file__).parents[2]
@@ -141,6 +143,39 @@ def test_every_recipe_has_its_numbers():
     for part in table1.PARTS:
         assert part.rows[-1].name == "HBMP"
         assert all(len(row.paper) == len(part.bits) for row in part.rows)
+
+
+def test_methods_stand_side_by_side_best_first(tmp_path):
+    cells = [
+        Cell(method, "cifar-1", "digits", bits, 0, {}, SMALL)
+        for method in ("pca_sign", "cca_itq", "lsh")
+        for bits in (4, 8)
+    ]
+    records = {(r["cell"]["method"], r["cell"]["bits"]): r for r in run_all(cells, results=tmp_path, progress=False)}
+    (table,) = methods_tables(load_results(tmp_path)).values()
+    assert table.rows[0][0] == "cca_itq"
+    assert {row[0] for row in table.rows} == {"pca_sign", "cca_itq", "lsh"}
+    for row in table.rows:
+        assert row[1] == ("labels" if row[0] == "cca_itq" else "none")
+        assert row[2:4] == tuple(f"{records[row[0], bits]['scores']['map']:.3f}" for bits in (4, 8))
+    scores = [float(row[3]) for row in table.rows]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_leaders_are_the_best_of_both_lengths(tmp_path):
+    lines = [
+        {"key": cell.key, "cell": asdict(cell), "finished": "2026", "scores": {"map": score}}
+        for method, score in (("itq", 0.4), ("sdh", 0.9), ("ksh", 0.7))
+        for cell in [
+            Cell(method, "cifar-1", "cifar10-efficientnet-lite0", bits, 0)
+            for bits in ((16, 32) if method != "ksh" else (16,))
+        ]
+    ]
+    (tmp_path / "cifar-1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert _grids.leaders(tmp_path) == ["sdh", "itq"]  # ksh has no result at 32 bits yet
+    cells = _grids.cells_of("leaders", results=tmp_path)
+    assert {cell.method for cell in cells} == {"sdh", "itq"}
+    assert {(cell.protocol, cell.bits) for cell in cells} >= {("cifar-1", 12), ("cifar-2", 48), ("coco", 64)}
 
 
 def test_descriptions_tell_cells_apart():
