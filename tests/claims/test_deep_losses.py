@@ -13,6 +13,7 @@ import hbmp
 from hbmp.functions import Linear
 from hbmp.methods import _pairs, dsrh, hashnet, mihash
 from hbmp.methods._memory import Memory
+from hbmp.training import ArrayBatches, Recipe, seeded, train
 
 NAMES = ["dpsh", "dtsh", "mihash", "hashnet", "dsrh", "drsch"]
 BITS = 6
@@ -263,6 +264,36 @@ def test_impossible_counts_are_refused(name, digits):
     }
     with pytest.raises(ValueError, match=rf"{wrong[name]} must be at least [12], found 0\."):
         hbmp.get_method(name)(8, **{wrong[name]: 0}).fit(*digits)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_that_was_killed_goes_on_to_the_same_bits(name, digits, tmp_path):
+    """With what the loss has drawn, kept and counted up to then: `smoke` draws parts of everything."""
+    X, labels = torch.from_numpy(digits[0][:100] / 16), np.eye(10, dtype=np.float32)[digits[1][:100]]
+    data = ArrayBatches(X, torch.from_numpy(labels), torch.arange(100), batch_size=20)
+
+    def outcome(folder, stop=None):
+        cls = hbmp.get_method(name)
+        loss, calls = cls(BITS, **cls.smoke).make_loss(labels, 0), []
+        forward = loss.forward
+
+        def counted(*given_batch):
+            calls.append(1)
+            if len(calls) == stop:
+                raise KeyboardInterrupt
+            return forward(*given_batch)
+
+        loss.forward = counted
+        with seeded(7):
+            module = torch.nn.Linear(64, BITS)
+            train(module, data, loss, Recipe(epochs=3), seed=1, checkpoint=str(folder), checkpoint_minutes=0.0)
+        return module.weight.detach(), [value.detach() for value in loss.state_dict().values()]
+
+    straight = outcome(tmp_path / "straight")
+    with pytest.raises(KeyboardInterrupt):
+        outcome(tmp_path / "killed", stop=9)
+    resumed = outcome(tmp_path / "killed")
+    torch.testing.assert_close(resumed, straight, rtol=0, atol=0)
 
 
 # What two rows of labels say.
