@@ -6,7 +6,7 @@ same loss trains a small function on features and a whole network on images.
 
 Departs from the publications: all methods share one optimiser, schedule, batch size and number of steps (those of the
 hash function), because a comparison under one budget is what this package is for. The constants of the losses are
-the published ones.
+the published ones where they carry over; a file says where they do not, and what that brought.
 """
 
 from __future__ import annotations
