@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp.functions._base import HashFunction
+from hbmp.functions._forest import MOST_LEAVES, leaf_of, splits_and_leaves
 from hbmp.seeds import as_generator, draw_seed
 
 _LEAF = -1
+_ROWS = 8192
 
 
 class Trees(HashFunction):
@@ -85,20 +87,30 @@ class Trees(HashFunction):
             self.value_[row, :size] = nodes["value"]
 
     def project(self, X):
-        """Sum of the leaves each sample falls into, bit by bit."""
+        """Sum of the leaves each sample falls into, bit by bit, a block of samples at a time."""
         X = np.asarray(X, dtype=np.float32)
         scores = np.tile(self.base_, (len(X), 1))
-        for tree, bit in enumerate(self.bit_of_tree_):
-            scores[:, bit] += self.value_[tree][self._leaf_of(tree, X)]
+        few = self.feature_.shape[1] < 2 * MOST_LEAVES  # a tree of m leaves has 2m - 1 nodes
+        trees = zip(self.feature_, self.left_, self.right_, strict=True)
+        paths = [splits_and_leaves(*tree) for tree in trees] if few else []
+        for start in range(0, len(X), _ROWS):
+            columns = np.ascontiguousarray(X[start : start + _ROWS].T)
+            part = scores[start : start + _ROWS]
+            for tree, bit in enumerate(self.bit_of_tree_):
+                if few:
+                    at = leaf_of(columns, self.feature_[tree], self.threshold_[tree], *paths[tree])
+                else:
+                    at = self._walk(tree, columns)
+                part[:, bit] += self.value_[tree][at]
         return scores
 
-    def _leaf_of(self, tree: int, X: np.ndarray) -> np.ndarray:
+    def _walk(self, tree: int, columns: np.ndarray) -> np.ndarray:
         """The node at which each sample ends, all samples one level at a time."""
         feature, threshold = self.feature_[tree], self.threshold_[tree]
         left, right = self.left_[tree], self.right_[tree]
-        at, rows = np.zeros(len(X), dtype=np.int32), np.arange(len(X))
+        at, rows = np.zeros(columns.shape[1], dtype=np.int32), np.arange(columns.shape[1])
         for _ in range(self.depth_):
             split = feature[at]
-            going_left = X[rows, split] <= threshold[at]
+            going_left = columns[split, rows] <= threshold[at]
             at = np.where(split == _LEAF, at, np.where(going_left, left[at], right[at]))
         return at
