@@ -54,7 +54,12 @@ def box_solution(matrix, start: np.ndarray, max_iter: int) -> np.ndarray:
 
     start = np.clip(start, -1, 1).astype(np.float64)
     found = minimize(
-        value_and_slope, start, jac=True, method="L-BFGS-B", bounds=[(-1, 1)] * len(start), options={"maxiter": max_iter}
+        value_and_slope,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-1, 1)] * len(start),
+        options={"maxiter": max_iter},
     )
     return found.x
 

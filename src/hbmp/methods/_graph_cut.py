@@ -1,7 +1,8 @@
 """Block graph cuts: min zᵀAz over z in {-1, +1}ⁿ, one block of items after the other, each block solved exactly.
 
-Where all coefficients inside a block are at most 0 the problem of that block, with all other signs fixed, is submodular:
-a minimum cut of a small graph solves it. Items that are similar to each other make such blocks (Lin et al., CVPR 2014).
+Where all coefficients inside a block are at most 0 the problem of that block, with all other signs fixed, is
+submodular: a minimum cut of a small graph solves it. Items that are similar to each other make such blocks (Lin et
+al., CVPR 2014).
 
     A      matrix   (n, n)   symmetric, zero diagonal, dense or sparse
     z      signs    (n,)     int8
@@ -44,8 +45,8 @@ def similar_blocks(similar: np.ndarray, rng: np.random.Generator, most: int) -> 
 def minimum_cut(pull: np.ndarray, within: np.ndarray) -> np.ndarray:
     """The signs that minimise zᵀ(within)z + 2 zᵀ(pull), exact to rounding. within: (k, k), no entry above 0.
 
-    A pair that differs costs -a_ij more than one that agrees, an item at +1 costs u_i more than at -1, all divided by 4.
-    Items on the side of the source get +1.
+    A pair that differs costs -a_ij more than one that agrees, an item at +1 costs u_i more than at -1, all divided by
+    4. Items on the side of the source get +1.
     """
     n_items = len(pull)
     source, sink = n_items, n_items + 1

@@ -1,7 +1,8 @@
 """CNNH: factorise the matrix of similar pairs into real-valued codes in [-1, 1], round them, and learn them.
 
-Stage one takes one entry of the codes at a time to the minimum of its quadratic model inside the box (coordinate Newton).
-Stage two trains a function on the signs; CNNH+ lets it predict the labels beside the codes, from shared layers.
+Stage one takes one entry of the codes at a time to the minimum of its quadratic model inside the box (coordinate
+Newton). Stage two trains a function on the signs; CNNH+ lets it predict the labels beside the codes, from shared
+layers.
 
     S      similar     (n, n)   +1 where two samples share a label, -1 elsewhere
     H      relaxed     (n, q)   in [-1, 1]
@@ -9,7 +10,8 @@ Stage two trains a function on the signs; CNNH+ lets it predict the labels besid
     G      HᵀH         (q, q)
     loss_                       ‖S - H Hᵀ/q‖² / n², at the start and after each sweep
 
-Reference: Xia, Pan, Lai, Liu & Yan, Supervised Hashing for Image Retrieval via Image Representation Learning, AAAI 2014.
+Reference: Xia, Pan, Lai, Liu & Yan, Supervised Hashing for Image Retrieval via Image Representation Learning, AAAI
+2014.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ def factorisation_loss(affinity: np.ndarray, relaxed: np.ndarray) -> float:
 def newton_sweep(affinity: np.ndarray, relaxed: np.ndarray, rng: np.random.Generator) -> None:
     """One coordinate Newton step on every entry of H, in place. The loss never rises.
 
-    Departs from the publication, which visits all entries in one random order and keeps the n×n matrix L: rows in random
-    order and the bits of a row in random order, because then G and one row of S give every slope, in O(q).
+    Departs from the publication, which visits all entries in one random order and keeps the n×n matrix L: rows in
+    random order and the bits of a row in random order, because then G and one row of S give every slope, in O(q).
     """
     gram = relaxed.T @ relaxed
     for item in rng.permutation(len(relaxed)):
@@ -67,10 +69,8 @@ def _box_step(slope: float, curve: float, value: float) -> float:
     def change(step: float) -> float:
         return step * (4 * slope + step * (2 * curve + step * (4 * value + step)))
 
-    if curve > 0:
-        step = min(max(-slope / curve, -1 - value), 1 - value)
-    else:
-        step = min((-1 - value, 1 - value), key=change)
+    ends = (-1 - value, 1 - value)
+    step = min(max(-slope / curve, ends[0]), ends[1]) if curve > 0 else min(ends, key=change)
     for _ in range(30):
         if change(step) < 0:
             return step

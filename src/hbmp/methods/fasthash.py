@@ -8,8 +8,8 @@ then learn the bit, and what they give replaces it: the bits after make up for w
     z      signs        (n,)     the bit as the cuts find it
     h_r    functions_            one ensemble a bit; h_r(X) is the bit that later ones build on
 
-References: Lin et al., Fast Supervised Hashing with Decision Trees for High-Dimensional Data, CVPR 2014; Lin, Shen & van
-den Hengel, Supervised Hashing Using Graph Cuts and Boosted Decision Trees, TPAMI 2015.
+References: Lin et al., Fast Supervised Hashing with Decision Trees for High-Dimensional Data, CVPR 2014; Lin, Shen &
+van den Hengel, Supervised Hashing Using Graph Cuts and Boosted Decision Trees, TPAMI 2015.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class FastHash(Hasher):
     ----------
     n_bits : length of the codes
     loss : "ksh" (inner products), "bre" (distances) or "hinge" (distances up to half the bits)
-    function : "auto" (200 boosted trees of 16 leaves, the publication's depth of 4, each split looking at a tenth of the
-        features), a name from `hbmp.functions` or an object from there. Departs from the publication's AdaBoost with
-        quantised features and weight trimming: histogram gradient boosting, its faster descendant, which quantises too
+    function : "auto" (200 boosted trees of 16 leaves, the publication's depth of 4, each split looking at a tenth of
+        the features), a name from `hbmp.functions` or an object from there. Departs from the publication's AdaBoost
+        with quantised features and weight trimming: histogram gradient boosting, its faster descendant, which
+        quantises too
     sweeps : how often all groups are solved for a bit
     max_block : groups larger than this are split
     correct : let the learned bit replace the found one before the next

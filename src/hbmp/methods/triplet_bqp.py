@@ -1,9 +1,9 @@
 """Binary embedding from triplets: the bits as quadratic problems, a function for each group of bits.
 
-A query should be nearer to a sample that shares a label than to one that does not, by a margin that grows with the bits.
-With the bits before fixed, the loss of a triplet depends on three products of its new bits, and exactly so: all triplets
-together are one binary quadratic problem, solved by block graph cuts. Once a group of bits is found a function learns
-them, and what it gives takes their place before the next group.
+A query should be nearer to a sample that shares a label than to one that does not, by a margin that grows with the
+bits. With the bits before fixed, the loss of a triplet depends on three products of its new bits, and exactly so: all
+triplets together are one binary quadratic problem, solved by block graph cuts. Once a group of bits is found a
+function learns them, and what it gives takes their place before the next group.
 
     q, p, s   triplets    (t,) each   query, positive, negative
     D         gap         (t,)        distance to the negative - distance to the positive, of the bits before

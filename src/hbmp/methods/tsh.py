@@ -1,7 +1,8 @@
 """Two-step hashing: first the codes of the training samples, bit after bit, then a classifier for every bit.
 
-The first step is free of the form of the hash function: any pairwise loss gives a binary quadratic problem a bit, solved
-by its spectral relaxation and then a box-constrained search. The second step is a standard classification problem.
+The first step is free of the form of the hash function: any pairwise loss gives a binary quadratic problem a bit,
+solved by its spectral relaxation and then a box-constrained search. The second step is a standard classification
+problem.
 
     y_ij   similar     (n, n)   which training samples share a label
     Z      codes       (n, b)   found in step one
@@ -34,7 +35,7 @@ class TSH(Hasher):
         which trains support vector machines with RBF kernels, because those keep most samples: the kernel function is
         of the same form with a bounded number of anchors
     max_samples : more samples than this are drawn down to it; both steps see those alone
-    max_iter : steps of the search in the box
+    steps : steps of the search in the box
     device : "auto", "cpu" or "cuda", for the function
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr
@@ -42,7 +43,7 @@ class TSH(Hasher):
 
     paper = "Lin et al., ICCV 2013"
     supervised = True
-    smoke = {"function": Linear(epochs=2), "max_samples": 60, "max_iter": 5}
+    smoke = {"function": Linear(epochs=2), "max_samples": 60, "steps": 5}
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class TSH(Hasher):
         loss="ksh",
         function="auto",
         max_samples=5000,
-        max_iter=100,
+        steps=100,
         device="auto",
         random_state=None,
         verbose=False,
@@ -60,13 +61,13 @@ class TSH(Hasher):
         self.loss = loss
         self.function = function
         self.max_samples = max_samples
-        self.max_iter = max_iter
+        self.steps = steps
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
     def _fit(self, X, y):
-        need_counts(max_samples=self.max_samples, max_iter=self.max_iter)
+        need_counts(max_samples=self.max_samples, steps=self.steps)
         rng = as_generator(self.random_state)
         labels = label_rows(y)
         rows = sampled_rows(len(X), self.max_samples, rng)
@@ -78,7 +79,7 @@ class TSH(Hasher):
         self.unmatched_ = self.function_.unmatched(X[rows], codes)
 
     def _solve(self, matrix, rng):
-        return relaxed_signs(matrix, rng, self.max_iter)
+        return relaxed_signs(matrix, rng, self.steps)
 
     def _project(self, X):
         return self.function_.project(X)
