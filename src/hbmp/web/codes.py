@@ -1,0 +1,148 @@
+"""What the second tab shows: codes of the classes, how well they rebuild the affinity, and a map of all items.
+
+R      affinity    (c, c)   who should be close, where the model has a code book
+V      codes       (c, b)   of the classes: from the code book, else the commonest sign of each bit
+V diag(α) Vᵀ + β   rebuilt  what the codes make of R
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from hbmp import hamming
+from hbmp.database import Database
+
+_CLASSES = 60  # shown at most: the ones with the most instances
+_SAMPLED = 20_000  # items whose signs are counted
+_MAPPED = 2_000  # items on the map
+
+
+def class_codes(database: Database) -> dict[str, Any]:
+    """Names, codes, affinity, what the codes rebuild of it, distances, residuals; None for what there is not."""
+    book = getattr(database.model, "codebook_", None)
+    if book is not None and hasattr(book, "relative_residuals"):
+        return _from_book(book, database)
+    names, codes = _from_labels(database)
+    return _described(names, codes, database.index.bit_weights, kind="classes" if names else "none")
+
+
+def _from_book(book, database: Database) -> dict[str, Any]:
+    counts = getattr(book.affinity, "counts_", np.ones(len(book.codes)))
+    shown = np.sort(np.argsort(-counts, kind="stable")[:_CLASSES])
+    names, kind = _names(book.affinity, shown, database)
+    affinity = None if book.affinity is None else book.affinity.block(shown, shown, device="cpu")
+    codes = book.codes[shown]
+    rebuilt = ((codes * book.weights) @ codes.T.astype(float) + book.intercept) / book.scale
+    told = _described(names, codes, book.weights, kind=kind, of=len(book.codes), residuals=book.relative_residuals)
+    return {**told, "affinity": None if affinity is None else _rows(affinity), "rebuilt": _rows(rebuilt)}
+
+
+def _names(affinity, shown: np.ndarray, database: Database) -> tuple[list[str], str]:
+    classes = getattr(affinity, "classes_", None)
+    if classes is not None and len(classes) == affinity.n_items_:
+        return [str(classes[item]) for item in shown], "classes"
+    features = getattr(affinity, "features_", None)
+    if features is not None and features.ndim == 2 and hasattr(affinity, "n_labels_"):
+        words = database.label_names or [str(column) for column in range(features.shape[1])]
+        return [";".join(words[column] for column in np.flatnonzero(features[item])) for item in shown], "label sets"
+    return [str(item) for item in shown], "items"
+
+
+def _from_labels(database: Database) -> tuple[list[str], np.ndarray]:
+    """The commonest sign of each bit among the items of a class, or of a label."""
+    labels = database.labels
+    if labels is None or not len(database):
+        return [], np.empty((0, database.index.n_bits), np.int8)
+    places = _some(len(database), _SAMPLED)
+    labels, codes = labels[places], database.index.codes(database.ids[places])
+    if labels.ndim == 1:
+        found, counts = np.unique(labels, return_counts=True)
+        kept = np.sort(np.argsort(-counts, kind="stable")[:_CLASSES])
+        members = [(str(found[which]), labels == found[which]) for which in kept]
+    else:
+        words = database.label_names or [str(column) for column in range(labels.shape[1])]
+        columns = np.sort(np.argsort(-labels.sum(axis=0), kind="stable")[:_CLASSES])
+        members = [(words[column], labels[:, column] > 0) for column in columns if labels[:, column].any()]
+    signs = [np.where(codes[rows].sum(axis=0, dtype=np.int64) >= 0, 1, -1) for _, rows in members]
+    return [name for name, _ in members], np.array(signs, dtype=np.int8)
+
+
+def _described(names, codes, weights, *, kind, of=None, residuals=None) -> dict[str, Any]:
+    distances = hamming.distances(codes, codes, weights) if len(codes) else np.empty((0, 0))
+    return {
+        "kind": kind,
+        "names": names,
+        "of": len(names) if of is None else of,
+        "codes": codes.tolist(),
+        "weights": np.asarray(weights, dtype=float).tolist(),
+        "distances": _rows(distances),
+        "residuals": None if residuals is None else np.round(residuals, 5).tolist(),
+        "affinity": None,
+        "rebuilt": None,
+    }
+
+
+class CodeMap:
+    """Items in the plane, near where their codes are near: t-SNE, worked out once in a thread of its own."""
+
+    def __init__(self, database: Database):
+        self._database = database
+        self._points: list[dict[str, Any]] = []
+        self.state = "waiting"
+
+    def start(self) -> None:
+        """Begin; `answer` says how far it is."""
+        self.state = "working"
+        threading.Thread(target=self._work, name="map of the codes", daemon=True).start()
+
+    def answer(self) -> dict[str, Any]:
+        """The points, or that they are not there yet."""
+        return {"state": self.state, "points": self._points}
+
+    def _work(self) -> None:
+        try:
+            self._points = place_codes(self._database)
+            self.state = "ready"
+        except Exception as error:  # the rest of the server goes on without the map
+            self.state = f"failed: {error}"
+
+
+def place_codes(database: Database, most: int = _MAPPED) -> list[dict[str, Any]]:
+    """{id, x, y, label} of up to `most` items, x and y in [0, 1]; items of one code share a point."""
+    places = _some(len(database), most)
+    if not len(places):
+        return []
+    ids = database.ids[places]
+    codes, code_of = np.unique(database.index.codes(ids), axis=0, return_inverse=True)
+    # Squared Euclidean distances of these rows are four times the weighted Hamming distances.
+    plane = _plane(codes * np.sqrt(np.clip(database.index.bit_weights, 0, None)))
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    plane = (plane - low) / np.maximum(high - low, 1e-9)
+    rows = zip(ids.tolist(), np.round(plane, 4)[code_of.reshape(-1)].tolist(), database.labels_of(ids), strict=True)
+    return [{"id": number, "x": x, "y": y, "label": label} for number, (x, y), label in rows]
+
+
+def _plane(rows: np.ndarray) -> np.ndarray:
+    """Rows (m, b) in the plane, (m, 2): t-SNE, or principal components of fewer than five."""
+    from sklearn.manifold import TSNE
+
+    if len(rows) < 5 or rows.shape[1] < 3:
+        centred = rows - rows.mean(axis=0)
+        left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+        return np.pad((left * sizes)[:, :2], ((0, 0), (0, max(0, 2 - len(sizes)))))
+    near = min(30.0, (len(rows) - 1) / 3)
+    return TSNE(perplexity=near, init="pca", random_state=0).fit_transform(rows.astype(np.float32))
+
+
+def _some(n_items: int, most: int) -> np.ndarray:
+    """All places, or some drawn with a fixed seed, ascending."""
+    if n_items <= most:
+        return np.arange(n_items)
+    return np.sort(np.random.default_rng(0).choice(n_items, most, replace=False))
+
+
+def _rows(matrix: np.ndarray) -> list[list[float]]:
+    return np.round(np.asarray(matrix, dtype=float), 4).tolist()

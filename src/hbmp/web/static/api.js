@@ -1,0 +1,84 @@
+// Talking to the server: JSON with the token where one is needed, pictures as object URLs, each asked for once.
+const TOKEN = "hbmp-token";
+const pictures = new Map();
+const KEPT = 600;
+let asking = null;
+
+function headers(more = {}) {
+  const token = sessionStorage.getItem(TOKEN);
+  if (!token) return more;
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token)); // heads take no other letters
+  return { ...more, Authorization: `Bearer ${bytes}` };
+}
+
+function askForToken() {
+  asking ??= new Promise((resolve) => {
+    const dialog = document.getElementById("ask-token");
+    dialog.addEventListener("close", () => {
+      sessionStorage.setItem(TOKEN, document.getElementById("token").value);
+      asking = null;
+      resolve();
+    }, { once: true });
+    dialog.showModal();
+  });
+  return asking;
+}
+
+async function request(path, options = {}) {
+  for (let attempt = 0; ; attempt += 1) {
+    const response = await fetch(path, { ...options, headers: headers(options.headers) });
+    if (response.status === 401) {
+      await askForToken();
+    } else if (response.status === 503 && attempt < 5) {
+      await new Promise((wait) => setTimeout(wait, 300 * (attempt + 1)));
+    } else if (response.ok) {
+      return response;
+    } else {
+      const told = await response.json().catch(() => ({}));
+      throw new Error(told.detail || `The server answered ${response.status}.`);
+    }
+  }
+}
+
+export async function get(path, signal) {
+  return (await request(path, { signal })).json();
+}
+
+export async function post(path, body, signal) {
+  const json = !(body instanceof FormData);
+  const options = { method: "POST", signal, body: json ? JSON.stringify(body) : body };
+  if (json) options.headers = { "Content-Type": "application/json" };
+  return (await request(path, options)).json();
+}
+
+export function picture(id) {
+  if (!pictures.has(id)) {
+    if (pictures.size >= KEPT) {
+      const [oldest, url] = pictures.entries().next().value;
+      pictures.delete(oldest);
+      url.then(URL.revokeObjectURL).catch(() => {});
+    }
+    const url = request(`items/${id}/picture`).then(async (response) => URL.createObjectURL(await response.blob()));
+    url.catch(() => pictures.delete(id));
+    pictures.set(id, url);
+  }
+  return pictures.get(id);
+}
+
+export function show(image, id) {
+  image.dataset.id = id;
+  picture(id).then((url) => { if (image.dataset.id === String(id)) image.src = url; }).catch(() => {});
+}
+
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+export function drawn(name, attributes = {}) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}

@@ -1,0 +1,168 @@
+// The codes tab: matrices on canvas, the residual and the map as SVG. Drawn again when light turns to dark.
+import { drawn, element, get, show } from "./api.js";
+
+const $ = (id) => document.getElementById(id);
+const COLOURS = ["#4c78a8", "#e4883d", "#54a268", "#d1605e", "#8b6cb1", "#9c755f", "#d884b3", "#7f7f7f", "#b5a642", "#3fa7b5"];
+let opened = false;
+let told = null;
+
+export async function openCodes(info, choose) {
+  if (opened) return;
+  opened = true;
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => told && drawCodes());
+  try {
+    told = await get("codes");
+    drawCodes();
+  } catch (error) {
+    $("card-book").querySelector("p").textContent = error.message;
+  }
+  await followMap(info, choose);
+}
+
+function drawCodes() {
+  drawMatrix("card-wanted", told.affinity, -1, 1);
+  const peak = told.rebuilt ? Math.max(1, ...told.rebuilt.flat().map(Math.abs)) : 1;
+  drawMatrix("card-rebuilt", told.rebuilt, -peak, peak);
+  const far = told.distances.length ? Math.max(1e-9, ...told.distances.flat()) : 1;
+  drawMatrix("card-distances", told.distances.length ? told.distances : null, far, 0);
+  drawCurve(told.residuals);
+  drawBook();
+}
+
+function share(colour, other, part) {
+  return colour.map((channel, place) => Math.round(channel + (other[place] - channel) * part));
+}
+
+function colours() {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name) => style.getPropertyValue(name).trim().split(/\s+/).map(Number);
+  return { near: read("--near"), middle: read("--middle"), far: read("--far") };
+}
+
+// From `far` over a quiet middle to `near`.
+function shade(value, low, high, { near, middle, far }) {
+  const part = Math.min(1, Math.max(0, (value - low) / (high - low || 1)));
+  return part < 0.5 ? share(far, middle, part * 2) : share(middle, near, part * 2 - 1);
+}
+
+function drawMatrix(card, rows, low, high) {
+  const holder = $(card).querySelector(".matrix");
+  $(card).hidden = rows === null;
+  if (rows === null) return;
+  const n = rows.length;
+  const canvas = element("canvas", { width: n, height: n, role: "img", "aria-label": `${n} by ${n} matrix of ${told.kind}` });
+  const context = canvas.getContext("2d");
+  const pixels = context.createImageData(n, n);
+  const palette = colours();
+  rows.flat().forEach((value, at) => pixels.data.set([...shade(value, low, high, palette), 255], at * 4));
+  context.putImageData(pixels, 0, 0);
+  const said = element("p", { class: "readout quiet" }, n <= 12 ? told.names.join(" · ") : `${n} of ${told.of} ${told.kind}`);
+  canvas.addEventListener("pointermove", (event) => {
+    const box = canvas.getBoundingClientRect();
+    const column = Math.min(n - 1, Math.max(0, Math.floor((event.clientX - box.left) / box.width * n)));
+    const row = Math.min(n - 1, Math.max(0, Math.floor((event.clientY - box.top) / box.height * n)));
+    said.textContent = `${told.names[row]} – ${told.names[column]}: ${rows[row][column].toFixed(2)}`;
+  });
+  holder.replaceChildren(canvas, said);
+}
+
+function drawCurve(residuals) {
+  $("card-residuals").hidden = residuals === null;
+  if (residuals === null) return;
+  const [width, height, edge] = [320, 320, 34];
+  const x = (bit) => edge + bit / (residuals.length - 1) * (width - edge - 8);
+  const y = (value) => 10 + (1 - value) * (height - edge - 10);
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Residual from 1 down to ${residuals.at(-1)}` });
+  for (const value of [0, 0.25, 0.5, 0.75, 1]) {
+    svg.append(drawn("line", { class: "grid", x1: edge, x2: width - 8, y1: y(value), y2: y(value) }));
+    const text = drawn("text", { x: edge - 6, y: y(value) + 4, "text-anchor": "end" });
+    text.textContent = value;
+    svg.append(text);
+  }
+  const line = residuals.map((value, bit) => `${x(bit).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+  svg.append(drawn("polygon", { class: "area", points: `${x(0)},${y(0)} ${line} ${x(residuals.length - 1)},${y(0)}` }));
+  svg.append(drawn("polyline", { class: "line", points: line }));
+  for (const bit of [0, residuals.length - 1]) {
+    const text = drawn("text", { x: x(bit), y: height - 12, "text-anchor": bit ? "end" : "start" });
+    text.textContent = bit ? `${bit} bits` : "0";
+    svg.append(text);
+  }
+  const last = drawn("text", { class: "strong", x: x(residuals.length - 1), y: y(residuals.at(-1)) + 20, "text-anchor": "end" });
+  last.textContent = residuals.at(-1).toFixed(3);
+  svg.append(last);
+  $("card-residuals").querySelector(".curve").replaceChildren(svg);
+}
+
+function drawBook() {
+  $("card-book").hidden = told.codes.length === 0;
+  const largest = Math.max(...told.weights.map(Math.abs), 1e-9);
+  const bars = told.weights.map((weight) => {
+    const bar = element("i", { class: weight < 0 ? "weight negative" : "weight", title: weight.toFixed(3) });
+    bar.style.height = `${(2 + 26 * Math.abs(weight) / largest).toFixed(1)}px`;
+    return bar;
+  });
+  const head = element("div", { class: "entry" }, element("span", { class: "name quiet" }, "weights"), element("span", { class: "strip weights" }, ...bars));
+  const rows = told.codes.map((code, place) => {
+    const bits = element("span", { class: "strip", role: "img", "aria-label": code.map((sign) => (sign > 0 ? "+" : "−")).join("") });
+    bits.append(...code.map((sign) => element("b", { class: sign > 0 ? "plus" : "minus" })));
+    return element("div", { class: "entry" }, element("span", { class: "name", title: told.names[place] }, told.names[place]), bits);
+  });
+  $("card-book").querySelector(".book").replaceChildren(head, ...rows);
+}
+
+async function followMap(info, choose) {
+  const card = $("card-map");
+  if (!info.map) { card.hidden = true; return; }
+  let found = await get("map");
+  while (found.state === "working" || found.state === "waiting") {
+    await new Promise((wait) => setTimeout(wait, 700));
+    found = await get("map");
+  }
+  const n = found.points.length;
+  $("map-state").textContent = found.state === "ready" ? `t-SNE of ${n.toLocaleString("en")} codes; press a point to search with it.` : `The map ${found.state}.`;
+  if (n) drawMap(found.points, choose);
+}
+
+function drawMap(points, choose) {
+  const names = [...new Set(points.map((point) => point.label ?? ""))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const colour = new Map(names.map((name, place) => [name, names.length <= COLOURS.length ? COLOURS[place] : `hsl(${Math.round(place * 137.5) % 360} 50% 55%)`]));
+  const [width, height] = [1000, 640];
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Map of ${points.length} items by their codes` });
+  const edge = 60;
+  const here = new Map(); // items of one code lie on one point; they are spread around it like sunflower seeds
+  for (const point of points) {
+    const place = `${point.x} ${point.y}`;
+    const rank = here.get(place) ?? 0;
+    here.set(place, rank + 1);
+    const [far, turn] = [4 * Math.sqrt(rank), rank * 2.39996];
+    const x = edge + point.x * (width - 2 * edge) + far * Math.cos(turn);
+    const y = edge + (1 - point.y) * (height - 2 * edge) + far * Math.sin(turn);
+    const dot = drawn("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: 3.6, fill: colour.get(point.label ?? "") });
+    dot.dataset.id = point.id;
+    dot.dataset.label = point.label ?? `item ${point.id}`;
+    svg.append(dot);
+  }
+  const tip = $("tip");
+  svg.addEventListener("pointerover", (event) => {
+    const { id, label } = event.target.dataset;
+    tip.hidden = id === undefined;
+    if (id === undefined) return;
+    show(tip.querySelector("img"), id);
+    tip.querySelector("span").textContent = label;
+    tip.style.left = `${Math.min(event.clientX + 14, innerWidth - 130)}px`;
+    tip.style.top = `${Math.min(event.clientY + 14, innerHeight - 140)}px`;
+  });
+  svg.addEventListener("pointerleave", () => { tip.hidden = true; });
+  svg.addEventListener("click", (event) => {
+    if (event.target.dataset.id === undefined) return;
+    tip.hidden = true;
+    choose(Number(event.target.dataset.id));
+  });
+  $("card-map").querySelector(".map").replaceChildren(svg);
+  if (names.length > 24 || names.length < 2) return;
+  $("card-map").querySelector(".legend").replaceChildren(...names.map((name) => {
+    const dot = drawn("svg", { viewBox: "0 0 10 10", width: 10, height: 10 });
+    dot.append(drawn("circle", { cx: 5, cy: 5, r: 5, fill: colour.get(name) }));
+    return element("li", {}, dot, name || "no label");
+  }));
+}

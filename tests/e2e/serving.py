@@ -1,0 +1,65 @@
+"""The real server in a process of its own, on a free port."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+import hbmp
+from hbmp.functions.network import Network
+
+N_BITS = 24
+
+
+@contextmanager
+def serving(*words, environment=None):
+    """Start `hbmp serve … --port 0`; gives its address."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "HBMP_TOKEN": "", **(environment or {})}
+    command = [sys.executable, "-m", "hbmp", "serve", *map(str, words), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as process:
+        try:
+            line = process.stdout.readline()
+            found = re.search(r"http://\S+", line)
+            assert found, f"the server said {line!r}"
+            yield found.group()
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def make_digits(folder):
+    """A model and a database of digits in a folder, with thumbnails and features beside them."""
+    X, y = load_digits(return_X_y=True)
+    model = hbmp.HBMP(N_BITS, function="linear", random_state=0).fit(X, y)
+    model.save(folder / "model")
+    hbmp.Database.build(model, X, labels=y).save(folder / "db")
+    np.save(folder / "features.npy", X.astype(np.float32))
+    np.save(folder / "thumbnails.npy", (X.reshape(-1, 8, 8) * 15.9).astype(np.uint8))
+    return X, y, model
+
+
+def make_pictures(folder):
+    """An image model, its database and the folder of pictures it was made from: red, green and blue noise."""
+    from PIL import Image
+
+    random = np.random.default_rng(0)
+    classes = np.repeat(["blue", "green", "red"], 12)
+    pixels = random.integers(0, 90, (len(classes), 40, 32, 3), dtype=np.uint8)
+    for channel, name in ((2, "blue"), (1, "green"), (0, "red")):
+        pixels[classes == name, :, :, channel] += 150
+    for number, (name, picture) in enumerate(zip(classes, pixels, strict=True)):
+        (folder / "pictures" / name).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(folder / "pictures" / name / f"{number:02}.png")
+    images = hbmp.Images.from_folder(folder / "pictures")
+    network = Network(backbone="tiny", augmentation="none", device="cpu", epochs=12, lr=3e-3, batch_size=12)
+    model = hbmp.HBMP(8, function=network, device="cpu", random_state=0).fit(images, images.labels)
+    model.save(folder / "model")
+    index = hbmp.Index.build(model.transform(images), bit_weights=model.bit_weights_)
+    hbmp.Database(model, index, np.arange(len(images)), labels=images.labels).save(folder / "db")
+    return images, model
