@@ -1,0 +1,178 @@
+"""The page in a real browser: what a reader sees and presses, by mouse, by keys, on a phone, in the dark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from serving import N_BITS, make_digits, make_pictures, serving
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+_ABSENT = not Path(CHROMIUM).exists() and not os.environ.get("HBMP_REQUIRE_BROWSER")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(_ABSENT, reason="no Chromium here")]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    make_digits(folder)
+    words = ["--thumbnails", folder / "thumbnails.npy", "--features", folder / "features.npy", "--token", "open"]
+    with serving(folder / "model", "--index", folder / "db", *words) as address:
+        yield address
+
+
+@pytest.fixture
+def opened(browser):
+    """Open an address, past its token; whatever is asked of others, or goes wrong on the page, fails the test."""
+    contexts, strangers, wrongs = [], [], []
+
+    def _open(address, token="open", **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("request", lambda asked: strangers.append(asked.url) if not _own(asked.url, address) else None)
+        page.on("pageerror", lambda error: wrongs.append(str(error)))
+        page.goto(address)
+        if token:
+            page.fill("#token", token)
+            page.press("#token", "Enter")
+        page.wait_for_selector("#results li img[src^='blob:']")
+        return page
+
+    yield _open
+    for context in contexts:
+        context.close()
+    assert strangers == []
+    assert wrongs == []
+
+
+def _own(asked, address):
+    return asked.startswith((address + "/", "blob:" + address, "data:"))
+
+
+def answered(page, act):
+    """What /search answers to an act."""
+    with page.expect_response(lambda response: response.url.endswith("/search") and response.ok) as waiting:
+        act()
+    return waiting.value.json()
+
+
+def slide(page, n_bits):
+    page.evaluate(
+        "n => { const s = document.getElementById('n-bits'); s.value = n; s.dispatchEvent(new Event('input')) }", n_bits
+    )
+
+
+def test_an_item_its_bits_and_neighbours_follow_every_control(url, opened):
+    page = opened(url)
+    page.fill("#item-id", "5")
+    answer = answered(page, lambda: page.press("#item-id", "Enter"))
+    page.wait_for_function("() => document.querySelector('#asked-picture figcaption').textContent === '5'")
+    assert page.locator("#results li").count() == 24
+    assert page.locator("#bits .bit").count() == N_BITS
+    assert page.locator("#bits .plus").count() == answer["code"].count(1)
+    right = sum(found["relevant"] for found in answer["results"])
+    assert page.locator("#results .found.right").count() == right
+    assert page.locator("#results .found.wrong").count() == 24 - right
+    fewer = answered(page, lambda: slide(page, 2))
+    assert fewer["n_bits"] == 2
+    page.wait_for_function(f"() => document.querySelectorAll('#bits .unused').length === {N_BITS - 2}")
+    for mode in ("plain", "real", "weighted"):
+        assert (
+            answered(page, lambda mode=mode: page.locator(f"#modes input[value={mode}]").locator("..").click())["mode"]
+            == mode
+        )
+    assert "searched in" in page.inner_text("#said")
+    first = page.locator("#results button").first
+    number = int(first.get_attribute("data-id"))
+    assert answered(page, first.click)["results"]
+    assert page.input_value("#item-id") == str(number)
+
+
+def test_a_vector_is_pasted_and_a_wrong_one_explained(url, opened):
+    page = opened(url)
+    page.locator("#sources input[value=vector]").locator("..").click()
+    page.fill("#vector", "[" + ", ".join(["3"] * 64) + "]")
+    assert len(answered(page, lambda: page.click("#by-vector button"))["results"]) == 24
+    page.fill("#vector", "1 2 three")
+    page.click("#by-vector button")
+    assert "“three” is not a finite number" in page.inner_text("#said")
+    page.fill("#vector", "1 2 3")
+    page.click("#by-vector button")
+    page.wait_for_function("() => document.getElementById('said').textContent.includes('must have 64 numbers')")
+
+
+def test_keys_alone_suffice(url, opened):
+    page = opened(url)
+    before = page.input_value("#item-id")
+    page.focus("#tab-search")
+    drawn = set()
+    for _ in range(4):
+        answered(page, lambda: page.keyboard.press("r"))
+        drawn.add(page.input_value("#item-id"))
+    assert drawn - {before}
+    page.focus("#n-bits")
+    assert answered(page, lambda: page.keyboard.press("ArrowLeft"))["n_bits"] == N_BITS - 1
+    page.keyboard.press("2")
+    page.wait_for_selector("#codes:not([hidden])")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#search:not([hidden])")
+
+
+def test_the_codes_are_drawn_and_a_point_of_the_map_searches(url, opened):
+    page = opened(url)
+    page.click("#tab-codes")
+    page.wait_for_selector("#card-map circle", timeout=120_000)
+    assert page.locator("#codes canvas").count() == 3
+    assert page.locator("#card-residuals polyline").count() == 1
+    assert page.locator("#card-book .entry").count() == 11
+    assert page.locator("#card-map .map circle").count() == 1797
+    assert page.locator("#card-map .legend li").count() == 10
+    dot = page.locator("#card-map .map circle").last
+    dot.hover(force=True)
+    page.wait_for_selector("#tip img[src^='blob:']")
+    number = page.evaluate("() => document.querySelector('#tip img').dataset.id")
+    answered(page, lambda: page.mouse.down() or page.mouse.up())
+    assert page.input_value("#item-id") == number
+
+
+TOO_WIDE = """() => [...document.querySelectorAll('body *')]
+    .filter((part) => part.getBoundingClientRect().right > innerWidth + 1 && !part.closest('.book'))
+    .map((part) => `${part.tagName}#${part.id}.${part.className} ${part.getBoundingClientRect().right}`).slice(0, 5)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_it_without_scrolling_sideways(url, opened, scheme):
+    page = opened(url, viewport={"width": 360, "height": 740}, color_scheme=scheme, has_touch=True)
+    for tab in ("#tab-search", "#tab-codes"):
+        page.tap(tab)
+        if tab == "#tab-codes":
+            page.wait_for_selector("#card-map .map circle", timeout=120_000)
+        assert page.evaluate(TOO_WIDE) == []
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
+    paper = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert paper == {"light": "rgb(246, 247, 246)", "dark": "rgb(20, 25, 26)"}[scheme]
+
+
+def test_an_image_is_chosen_and_finds_its_like(tmp_path, opened):
+    images, _ = make_pictures(tmp_path)
+    with serving("--index", tmp_path / "db", "--images", tmp_path / "pictures", "--no-map") as address:
+        page = opened(address, token=None)
+        page.locator("#sources input[value=image]").locator("..").click()
+        path = tmp_path / "pictures" / images.names[30]
+        answer = answered(page, lambda: page.set_input_files("#image", path))
+        assert 30 in [found["id"] for found in answer["results"]]
+        assert page.inner_text("#asked-picture figcaption") == path.name
