@@ -30,7 +30,10 @@ def load_script(path: str):
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", *(f"docs/{page}.md" for page in ("command-line", "compare", "images", "inference", "metrics"))],
+    [
+        "README.md",
+        *(f"docs/{page}.md" for page in ("command-line", "compare", "images", "inference", "metrics", "serve")),
+    ],
 )
 def test_every_python_block_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

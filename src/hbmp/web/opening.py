@@ -46,7 +46,7 @@ def check_same(mine: Hasher, given: Hasher, names: str) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 takes a free one."""
+    """A listening socket; port 0 takes a free one."""
     if not 0 <= port <= 65_535:  # some systems would take the remainder
         raise ValueError(f"A port lies between 0 and 65535, found {port}; choose another --port.")
     try:
@@ -54,6 +54,7 @@ def listen(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(2048)  # whoever reads the address may call at once
     except OSError as error:
         raise ValueError(f"Cannot answer at {host}:{port} ({error}); choose another --host or --port.") from error
     return bound
