@@ -38,6 +38,7 @@ class Row:
     """What was measured of one method at one code length; `error` says why there is nothing, where it failed.
 
     scores : by name, as in `hbmp.protocols`: "map", "map.tie-aware", "map.weighted", "ndcg-shared", …
+    curve : mean "precision" and "recall" among the first "rank" items, by the method's own distance
     settings : those that the search chose in place of defaults · tried : how many settings it tried
     """
 
@@ -50,6 +51,7 @@ class Row:
     settings: dict = field(default_factory=dict)
     tried: int = 0
     error: str = ""
+    curve: dict[str, list] = field(default_factory=dict)
 
     def score(self, measure: str = "map") -> float | None:
         """By the method's own distance, weighted where it has weights, as the mean over all orders of tied items."""
@@ -99,15 +101,17 @@ def _measure(trial: Trial, cell: Cell) -> Row:
     model.fit(trial.train, trial.train_labels)
     fit_seconds = time.perf_counter() - start
     database_codes, encode_seconds = _encode(model, trial.database)
+    scores, curve = trial.scores_with_curve(model.transform(trial.queries), database_codes, model.bit_weights_)
     return Row(
         cell.label,
         cell.bits,
-        scores=trial.scores(model.transform(trial.queries), database_codes, model.bit_weights_),
+        scores=scores,
         fit_seconds=fit_seconds,
         encode_rows_per_second=len(database_codes) / max(encode_seconds, 1e-9),
         model_bytes=_saved_bytes(model),
         settings=settings,
         tried=tried,
+        curve=curve,
     )
 
 

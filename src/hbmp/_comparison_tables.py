@@ -25,7 +25,7 @@ def ranking(rows: Sequence[Row], measure: str) -> list[str]:
 def markdown(rows: Sequence[Row], measure: str, caption: str) -> str:
     """Scores by code length, then every reading and cost, then the caption; columns line up as plain text too."""
     ordered = ranking(rows, measure)
-    parts = [_summary(rows, ordered, measure), _details(rows, ordered)]
+    parts = [summary(rows, ordered, measure), details(rows, ordered)]
     return "\n\n".join([*(part.text() for part in parts), caption])
 
 
@@ -91,7 +91,8 @@ def _machine(machine: dict) -> str:
     )
 
 
-def _summary(rows: Sequence[Row], ordered: list[str], measure: str) -> Table:
+def summary(rows: Sequence[Row], ordered: list[str], measure: str) -> Table:
+    """The score by code length, a line a method, the best of each length in bold."""
     lengths = sorted({row.bits for row in rows})
     scores = {(row.method, row.bits): row.score(measure) for row in rows}
     best = {
@@ -106,7 +107,8 @@ def _summary(rows: Sequence[Row], ordered: list[str], measure: str) -> Table:
     return Table((f"{_heading(measure)}, tie-aware", *(f"{n_bits} bits" for n_bits in lengths)), tuple(body))
 
 
-def _details(rows: Sequence[Row], ordered: list[str]) -> Table:
+def details(rows: Sequence[Row], ordered: list[str]) -> Table:
+    """Every reading and cost, a line a method and code length."""
     names = _readings(rows)
     costs = ("fit, s", "encode, rows/s", "model, bytes")
     extra = [heading for heading, has in _notes(rows).items() if has]

@@ -34,7 +34,7 @@ def score_plot(records: list[dict]) -> str:
         axis.plot(list(points), list(points.values()), marker="o", markersize=3.5, color=colour, label=setting)
     axis.set(xlabel="bits", ylabel=measure)
     axis.set_xticks(sorted({n_bits for points in lines.values() for n_bits in points}))
-    return _as_svg(figure, axis, len(best))
+    return _with_legend(figure, axis, len(best))
 
 
 def precision_recall_plot(records: list[dict]) -> str:
@@ -45,23 +45,30 @@ def precision_recall_plot(records: list[dict]) -> str:
     for setting, cells in by_setting(records).items():
         if n_bits in cells:
             chosen[setting] = min(cells[n_bits], key=lambda record: record["cell"]["seed"])["curve"]
-    best = sorted(
-        chosen, key=lambda setting: -float(np.trapezoid(chosen[setting]["precision"], chosen[setting]["recall"]))
-    )
+    return curves_plot(chosen, n_bits)
+
+
+def curves_plot(curves: dict[str, dict], n_bits: int) -> str:
+    """{name: its "recall" and "precision"} as lines, those with the most area below them first."""
+    best = sorted(curves, key=lambda name: -float(np.trapezoid(curves[name]["precision"], curves[name]["recall"])))
     plt = _figures.pyplot()
     figure, axis = plt.subplots(figsize=(5.6, 3.4))
-    for place, setting in enumerate(best[:_MOST_LINES]):
-        curve = chosen[setting]
-        axis.plot(curve["recall"], curve["precision"], color=_figures.PALETTE[place], label=setting)
+    for place, name in enumerate(best[:_MOST_LINES]):
+        curve = curves[name]
+        axis.plot(curve["recall"], curve["precision"], color=_figures.PALETTE[place], label=name)
     axis.set(xlabel=f"recall ({n_bits} bits)", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
-    return _as_svg(figure, axis, len(best[:_MOST_LINES]))
+    return _with_legend(figure, axis, len(best[:_MOST_LINES]))
 
 
-def _as_svg(figure, axis, n_lines: int) -> str:
-    """The figure with its legend below, as an SVG element whose text stays text."""
-    plt = _figures.pyplot()
+def _with_legend(figure, axis, n_lines: int) -> str:
     if n_lines:
         axis.legend(loc="upper left", bbox_to_anchor=(0, -0.2), fontsize=7.5, borderaxespad=0)
+    return as_svg(figure)
+
+
+def as_svg(figure) -> str:
+    """The figure as an SVG element whose text stays text; closes it."""
+    plt = _figures.pyplot()
     stream = io.StringIO()
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "hbmp", "font.family": "sans-serif"}):
         figure.savefig(stream, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})

@@ -44,8 +44,8 @@ class Table:
 
     def html(self) -> str:
         """The same as a figure that scrolls sideways on a narrow screen."""
-        head = "".join(f"<th>{html.escape(text)}</th>" for text in self.header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in self.rows)
+        head = self._cells("th", self.header)
+        body = "".join(f"<tr>{self._cells('td', row)}</tr>" for row in self.rows)
         title = f"<h3>{html.escape(self.title)}</h3>" if self.title else ""
         caption = f"<p class=caption>{html.escape(self.caption)}</p>" if self.caption else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -53,4 +53,10 @@ class Table:
 
     def _cells(self, tag: str, texts: tuple[str, ...]) -> str:
         kinds = [" class=name" if place < self.n_names else "" for place in range(len(texts))]
-        return "".join(f"<{tag}{kind}>{html.escape(text)}</{tag}>" for kind, text in zip(kinds, texts, strict=True))
+        return "".join(f"<{tag}{kind}>{_inline(text)}</{tag}>" for kind, text in zip(kinds, texts, strict=True))
+
+
+def _inline(text: str) -> str:
+    """The text for HTML; what Markdown would set in bold is bold there too."""
+    bold = len(text) > 4 and text.startswith("**") and text.endswith("**")
+    return f"<b>{html.escape(text[2:-2])}</b>" if bold else html.escape(text)

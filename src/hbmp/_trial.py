@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from hbmp import metrics
+from hbmp.images import Images, as_images, is_images
 from hbmp.labels import as_array, as_classes, as_label_sets, distinct_rows
 from hbmp.protocols import Measure, Protocol, Split
 
@@ -92,7 +93,11 @@ class Trial(Protocol):
 
     def scores(self, query_codes, database_codes, bit_weights) -> dict[str, float]:
         """All readings of all measures, named as in `hbmp.protocols`."""
-        return self.evaluate(query_codes, database_codes, None, None, bit_weights=bit_weights)
+        return self.scores_with_curve(query_codes, database_codes, bit_weights)[0]
+
+    def scores_with_curve(self, query_codes, database_codes, bit_weights) -> tuple[dict[str, float], dict[str, list]]:
+        """The same, and the precision–recall curve."""
+        return self.evaluate_with_curve(query_codes, database_codes, None, None, bit_weights=bit_weights)
 
     def within_training(self, seed: int) -> Trial:
         """The training rows split in the same way, a fifth of them as queries, to choose settings on."""
@@ -103,8 +108,9 @@ class Trial(Protocol):
 def trial_of(X, y, split: Split, *, query_X=None, query_y=None, cutoff=None) -> Trial:
     """The trial of a split of X (n, d) and y; with query_X the split's queries are rows of that instead."""
 
-    def part(features, labels, rows):
-        return np.asarray(features[rows]), None if labels is None else labels[rows]
+    def part(inputs, labels, rows):
+        mine = inputs[rows]
+        return mine if isinstance(mine, Images) else np.asarray(mine), None if labels is None else labels[rows]
 
     database = part(X, y, split.database)
     train = database if np.array_equal(split.train, split.database) else part(X, y, split.train)
@@ -175,9 +181,20 @@ def as_features(X, name: str = "X") -> np.ndarray:
     return features
 
 
+def as_inputs(X, y, name: str = "X"):
+    """Features as above, or images, whose neighbours only labels can name."""
+    if not is_images(X):
+        return as_features(X, name)
+    if y is None:
+        raise ValueError("Images are neighbours by their labels: pass y, or features in place of the images.")
+    return as_images(X)
+
+
 def check_alike(X, y, query_X, query_y) -> None:
     """Queries of somebody's own have the features and the kind of labels that the database has."""
-    if X.shape[1] != query_X.shape[1]:
+    if isinstance(X, Images) != isinstance(query_X, Images):
+        raise ValueError("X and query_X must both be images, or both features.")
+    if not isinstance(X, Images) and X.shape[1] != query_X.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features and query_X {query_X.shape[1]}; both need the same ones.")
     if (y is None) != (query_y is None) or (y is not None and y.shape[1:] != query_y.shape[1:]):
         raise ValueError("y and query_y must both be classes, or 0/1 matrices with the same columns, or missing.")

@@ -18,6 +18,7 @@ import numpy as np
 import hbmp
 from hbmp import _comparison_cells, _comparison_tables, _experiment_machine
 from hbmp._comparison_cells import Cell, Row
+from hbmp._table import Table
 from hbmp._trial import as_features, as_labels, check_alike, draw_split, trial_of
 from hbmp.device import pick_device
 from hbmp.hasher import Hasher, get_method, list_methods
@@ -46,6 +47,16 @@ class Comparison:
     def caption(self) -> str:
         """Everything a number of the table depends on, in words."""
         return _comparison_tables.caption(self.facts)
+
+    @property
+    def summary(self) -> Table:
+        """The score by code length, a line a method, best first."""
+        return _comparison_tables.summary(self.rows, self.ranking, self.measure)
+
+    @property
+    def details(self) -> Table:
+        """Every reading and cost, a line a method and code length."""
+        return _comparison_tables.details(self.rows, self.ranking)
 
     def to_markdown(self) -> str:
         """A summary by code length, every reading with its costs, reasons of failures, and the caption."""

@@ -6,7 +6,6 @@ test fails when a file shows other numbers than the results hold.
 
 from __future__ import annotations
 
-import base64
 import html
 import importlib
 import json
@@ -14,27 +13,13 @@ import re
 from pathlib import Path
 
 from hbmp import _report_figures, _report_methods, _report_tables
+from hbmp._html_page import page, picture
 from hbmp._report_tables import PAPER_TABLES, group_name
 from hbmp.experiment import load_results
 from hbmp.files import write_into_place
 from hbmp.recipes._reproduce import headline
 
 _MARKED = re.compile(r"(<!-- results:([\w.-]+) -->\n)(.*?)(<!-- /results -->)", flags=re.S)
-_STYLE = """
-:root{color-scheme:light dark}
-body{font:16px/1.55 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:1rem;background:#fff;color:#1c1f23}
-h1{font-size:1.6rem;margin:.5rem 0}h2{margin:2.2rem 0 .6rem;border-bottom:1px solid #d9dde2;padding-bottom:.2rem}
-h3{margin:1.4rem 0 .4rem;font-size:1rem}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums}
-th,td{padding:.28rem .6rem;border-bottom:1px solid #e6e8eb;text-align:right;white-space:nowrap}
-.name{text-align:left}thead th{border-bottom:2px solid #b9c0c8}
-.caption{font-size:.84rem;color:#555c66;margin:.4rem 0 1rem}figure{margin:1rem 0}img,svg{max-width:100%;height:auto}
-svg{background:#fff}pre{overflow-x:auto;font-size:.78rem;background:#f4f5f7;color:#1c1f23;padding:.7rem;border-radius:6px}
-nav a{margin-right:.9rem;white-space:nowrap}.plots{display:grid}
-.plots{gap:1rem;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr))}
-@media(prefers-color-scheme:dark){body{background:#15181c;color:#e4e7eb}.caption{color:#a3abb5}
-h2,th,td{border-color:#333a42}img,svg{border-radius:6px}a{color:#8ab8f0}}
-"""
 
 
 def write(results_dir="results", out_html="report.html") -> Path:
@@ -49,19 +34,10 @@ def write(results_dir="results", out_html="report.html") -> Path:
     if records:
         sections.append(("Time", _report_tables.timing_table(records).html()))
         sections.append(("Exact settings", _settings(records)))
-    links = " ".join(f'<a href="#{_anchor(title)}">{html.escape(title)}</a>' for title, _ in sections)
-    body = "\n".join(
-        f'<section><h2 id="{_anchor(title)}">{html.escape(title)}</h2>{content}</section>'
-        for title, content in sections
-    )
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width,initial-scale=1"><title>hbmp results</title><style>{_STYLE}</style></head><body>'
-        f"<h1>hbmp: results</h1><p>{len(records)} finished cells.</p><nav>{links}</nav>{body}</body></html>\n"
-    )
+    content = page("hbmp results", "hbmp: results", f"<p>{len(records)} finished cells.</p>", sections)
     out = Path(out_html)
     out.parent.mkdir(parents=True, exist_ok=True)
-    return write_into_place(out, page)
+    return write_into_place(out, content)
 
 
 def markdown_tables(results_dir="results") -> dict[str, str]:
@@ -129,18 +105,13 @@ def _picture_sections(results: Path) -> list[tuple[str, str]]:
     for path in sorted((results / "figures").glob("fig*.png")):
         recipe = importlib.import_module(f"hbmp.recipes.{path.stem}")
         words = str(recipe.__doc__).partition("\n\n")[2].strip().replace("\n", " ")
-        data = base64.b64encode(path.read_bytes()).decode()
-        picture = f'<figure><img alt="{html.escape(_title(path.stem))}" src="data:image/png;base64,{data}"></figure>'
-        sections.append((_title(path.stem), f"{picture}<p class=caption>{html.escape(words)}</p>"))
+        figure = f"<figure>{picture(path.read_bytes(), _title(path.stem))}</figure>"
+        sections.append((_title(path.stem), f"{figure}<p class=caption>{html.escape(words)}</p>"))
     return sections
 
 
 def _title(name: str) -> str:
     return headline(importlib.import_module(f"hbmp.recipes.{name}"))
-
-
-def _anchor(title: str) -> str:
-    return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
 def _settings(records) -> str:

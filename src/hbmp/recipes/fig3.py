@@ -44,25 +44,36 @@ def at_hand(data_dir):
 
 def points(data, protocol, settings: dict, device: str) -> dict:
     """Two-dimensional places of the query codes, and their classes."""
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
     from hbmp._experiment_codes import make_method
 
     split = protocol.split(data, settings["seed"])
     method = make_method(settings["method"], settings["bits"], settings["params"], seed=settings["seed"], device=device)
     method.fit(np.asarray(data.features[split.train], dtype=np.float32), data.labels[split.train])
-    codes = method.transform(np.asarray(data.features[split.query], dtype=np.float32)).astype(np.float32)
+    codes = method.transform(np.asarray(data.features[split.query], dtype=np.float32))
+    return {**places(codes, settings["seed"]), "classes": data.labels[split.query].tolist()}
+
+
+def places(codes: np.ndarray, seed: int) -> dict:
+    """Two-dimensional places "x" and "y" of codes (n, bits), by t-SNE."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
     # Codes of one class are often the same to the last bit: a touch of noise keeps their places apart.
-    codes += np.random.default_rng(settings["seed"]).normal(scale=0.05, size=codes.shape).astype(np.float32)
+    noise = np.random.default_rng(seed).normal(scale=0.05, size=codes.shape).astype(np.float32)
+    near = min(30.0, (len(codes) - 1) / 3)
     with threadpool_limits(1):  # its threads wait for each other where other work takes a core
-        places = TSNE(init="pca", perplexity=30, random_state=settings["seed"]).fit_transform(codes)
-    places = np.round(places - places.mean(axis=0), 1)
-    return {"x": places[:, 0].tolist(), "y": places[:, 1].tolist(), "classes": data.labels[split.query].tolist()}
+        plane = TSNE(init="pca", perplexity=near, random_state=seed).fit_transform(codes.astype(np.float32) + noise)
+    plane = np.round(plane - plane.mean(axis=0), 1)
+    return {"x": plane[:, 0].tolist(), "y": plane[:, 1].tolist()}
 
 
 def draw(records: list[dict], results) -> Path:
     """One panel a method."""
+    return _figures.save(panels(records), results, "fig3")
+
+
+def panels(records: list[dict], names=()):
+    """The figure; names: of the classes, written where most of their points are."""
     plt = _figures.pyplot()
     figure, axes = plt.subplots(1, len(records), figsize=(4.6 * len(records), 4.6), squeeze=False)
     for axis, record in zip(axes[0], records, strict=True):
@@ -70,7 +81,11 @@ def draw(records: list[dict], results) -> Path:
         for value in np.unique(classes):
             chosen = classes == value
             colour = _figures.PALETTE[int(value) % len(_figures.PALETTE)]
-            axis.scatter(np.array(record["x"])[chosen], np.array(record["y"])[chosen], s=7, color=colour, linewidths=0)
+            x, y = np.array(record["x"])[chosen], np.array(record["y"])[chosen]
+            axis.scatter(x, y, s=7, color=colour, linewidths=0)
+            if len(names):
+                word = axis.text(np.median(x), np.median(y), names[int(value)], ha="center", va="center", fontsize=9)
+                word.set_bbox({"boxstyle": "round,pad=0.18", "facecolor": "white", "alpha": 0.8, "linewidth": 0})
         settings = record["settings"]
         axis.set_title(f"{settings['method']}, {settings['bits']} bits, {settings['data']}")
         reach = 1.05 * max(np.abs(record["x"]).max(), np.abs(record["y"]).max())
@@ -79,4 +94,4 @@ def draw(records: list[dict], results) -> Path:
         for side in axis.spines.values():
             side.set_visible(False)
     figure.tight_layout()
-    return _figures.save(figure, results, "fig3")
+    return figure

@@ -64,6 +64,12 @@ def retrieve(data, protocol, settings: dict, device: str) -> dict:
 
 def draw(records: list[dict], images, results) -> Path:
     """A row for each query and method: the query, then its nearest images in coloured frames."""
+    # Photographs: a sharper file is a much larger one.
+    return _figures.save(framed_rows(records, images), results, "fig4", dpi=90)
+
+
+def framed_rows(records: list[dict], images):
+    """The figure; images: of all items by their row, pixels or words."""
     plt = _figures.pyplot()
     rows = [(record, place) for place in range(3) for record in records]
     figure, axes = plt.subplots(len(rows), N_SHOWN + 1, figsize=(0.85 * (N_SHOWN + 2), 0.92 * len(rows)))
@@ -75,12 +81,15 @@ def draw(records: list[dict], images, results) -> Path:
     axes[0, 0].set_title("query", fontsize=9)
     axes[0, 1].set_title("nearest first →", fontsize=9, loc="left")
     figure.subplots_adjust(wspace=0.08, hspace=0.12)
-    return _figures.save(figure, results, "fig4", dpi=90)  # photographs: a sharper file is a much larger one
+    return figure
 
 
 def _show(axis, image, colour: str) -> None:
-    pixels = np.asarray(image)
-    axis.imshow(pixels, interpolation="nearest" if pixels.shape[0] < 16 else "bilinear")
+    if isinstance(image, str):
+        axis.text(0.5, 0.5, image, ha="center", va="center", fontsize=6.5, transform=axis.transAxes)
+    else:
+        pixels = np.asarray(image)
+        axis.imshow(pixels, interpolation="nearest" if pixels.shape[0] < 16 else "bilinear")
     axis.set(xticks=[], yticks=[])
     axis.grid(visible=False)
     for side in axis.spines.values():
