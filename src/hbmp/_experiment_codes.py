@@ -3,6 +3,8 @@
 The oracle answers how well codes could retrieve if the hash function made no mistake. Its code book is inferred from
 the label sets of the training items, or of all items as the paper's released code does; a label set that the code
 book has not seen gets the code that fits its affinities best.
+
+Codes of HBMP are nested: the first bits of long codes are codes too, with weights of their own.
 """
 
 from __future__ import annotations
@@ -41,33 +43,60 @@ def make_method(name: str, n_bits: int, params: dict, *, seed: int, device: str)
 
 
 def make_piece(folder: str, given):
-    """A piece from "mlp" or ["mlp", {settings}]; "auto" and objects stay as they are."""
+    """A piece from "mlp" or ["mlp", {settings}]; "auto" and objects stay as they are.
+
+    A network's backbone is given the same way: ["network", {"backbone": ["efficientnet_lite0", {"size": 160}]}].
+    """
     if isinstance(given, str):
         return given if given == "auto" else catalog.load(folder, given)()
     if isinstance(given, (list, tuple)):
         name, settings = given
+        if "backbone" in settings:
+            settings = {**settings, "backbone": make_piece("backbones", settings["backbone"])}
         return catalog.load(folder, name)(**settings)
     return given
 
 
-def learned_codes(method, features, labels, split) -> Codes:
-    """Fit on the training rows of features (n, d) and encode queries and database."""
-    if features is None:
-        raise ValueError("These data have no features to learn from. Encode the images first, or use target codes.")
+def takes_images(method) -> bool:
+    """Whether the hash function of a method sees images, and not features."""
+    return bool(getattr(getattr(method, "function", None), "takes_images", False))
+
+
+def learned_codes(method, inputs, labels, split) -> Codes:
+    """Fit on the training rows of features (n, d) or images (n, h, w, 3) and encode queries and database."""
+    images = takes_images(method)
+    if inputs is None:
+        missing = "images" if images else "features"
+        raise ValueError(f"These data have no {missing} to learn from. Use data that have them, or target codes.")
+    rows = _images if images else _rows
     y = None if labels is None else labels[split.train]
     start = time.perf_counter()
-    method.fit(_rows(features, split.train), y)
+    method.fit(rows(inputs, split.train), y)
     fitted = time.perf_counter()
-    scores = method.project(_rows(features, split.query))
-    database = method.transform(_rows(features, split.database))
+    scores = method.project(rows(inputs, split.query))
+    database = method.transform(rows(inputs, split.database))
     seconds = {"fit": fitted - start, "encode": time.perf_counter() - fitted}
-    facts = {}
+    facts: dict = {}
+    if images:
+        trained, encoded = len(split.train) * method.function.epochs, len(split.query) + len(split.database)
+        rates = {"fit": trained / seconds["fit"], "encode": encoded / seconds["encode"]}
+        facts["images_per_second"] = {name: round(rate) for name, rate in rates.items()}
     if hasattr(method, "unmatched_"):
         facts["unmatched_bits"] = float(method.unmatched_)
     if hasattr(method, "codebook_"):
         facts |= _book_facts(method.codebook_)
     query = np.where(scores >= 0, np.int8(1), np.int8(-1))
     return Codes(query, database, np.asarray(method.bit_weights_), scores, seconds, facts)
+
+
+def first_bits(codes: Codes, book, n_bits: int) -> Codes:
+    """The first bits of nested codes, weighted as the code book weights a prefix of that length."""
+    scores = None if codes.query_scores is None else codes.query_scores[:, :n_bits]
+    facts = {**codes.facts, "relative_residual": float(book.relative_residuals[n_bits])}
+    weights = book.weights_for(n_bits)
+    facts["negative_weights"] = int((weights < 0).sum())
+    facts.pop("unmatched_bits", None)  # that is a share of all bits
+    return Codes(codes.query[:, :n_bits], codes.database[:, :n_bits], weights, scores, dict(codes.seconds), facts)
 
 
 def target_codes(method, labels, split, *, items: str, seed: int) -> Codes:
@@ -106,3 +135,8 @@ def _book_facts(book) -> dict:
 
 def _rows(features, rows: np.ndarray) -> np.ndarray:
     return np.asarray(features[rows], dtype=np.float32)
+
+
+def _images(images, rows: np.ndarray):
+    """Some of the images, in memory or as paths."""
+    return [images[row] for row in rows] if isinstance(images, (list, tuple)) else images[rows]

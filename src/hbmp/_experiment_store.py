@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_DO_NOT_COUNT = ("device", "verbose")
+_DO_NOT_COUNT = ("device", "verbose", "compile", "workers")
 
 
 def read(path) -> list[dict]:
@@ -38,7 +38,7 @@ def newest(records: list[dict]) -> dict[str, dict]:
 
 
 def same_settings(record: dict, settings: dict) -> bool:
-    """Whether a record was made with these settings; device and progress aside, and what it did not know of yet."""
+    """Whether a record was made with these settings; how it ran aside, and what it did not know of yet."""
     known = record.get("settings", {})
     return all(
         known.get(name, value) == value

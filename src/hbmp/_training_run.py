@@ -93,12 +93,12 @@ class TrainingRun:
             return
         # early averages forget the start faster, or it would weigh too much
         keep = min(self.recipe.ema, (1 + self.step) / (10 + self.step))
+        real = [place for place, average in enumerate(self.average) if average.is_floating_point()]
+        values = self._values()
         with torch.no_grad():
-            for average, value in zip(self.average, self.module.state_dict().values(), strict=True):
-                if average.is_floating_point():
-                    average.lerp_(value, 1 - keep)
-                else:
-                    average.copy_(value)
+            torch._foreach_lerp_([self.average[i] for i in real], [values[i] for i in real], 1 - keep)
+            for place in set(range(len(values))).difference(real):
+                self.average[place].copy_(values[place])
 
     def end_epoch(self, validate, seconds: float) -> dict:
         """Close the epoch; what happened in it."""

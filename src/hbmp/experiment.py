@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -22,10 +22,11 @@ import numpy as np
 
 import hbmp
 from hbmp import _experiment_machine, _experiment_store, datasets, protocols
-from hbmp._experiment_codes import Codes, learned_codes, make_method, target_codes
+from hbmp._experiment_codes import Codes, first_bits, learned_codes, make_method, takes_images, target_codes
 from hbmp.device import pick_device
 
 CODES = ("function", "target", "target-all")
+_PREFIX = "prefix of "
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Cell:
     params : settings of the method, as JSON has them: {"scheme": "constant", "function": ["mlp", {"hidden": [512]}]}
     protocol_params : settings of the protocol, where they are not its own
     codes : "function" (fit, then encode), or as an oracle "target": target codes from the labels, with a code book
-        of the training items, "target-all": of all items
+        of the training items, "target-all": of all items; "prefix of 48": the first bits of codes of 48, which are
+        nested, weighted for their own length
     """
 
     method: str
@@ -48,8 +50,9 @@ class Cell:
     codes: str = "function"
 
     def __post_init__(self):
-        if self.codes not in CODES:
-            raise ValueError(f"codes must be one of {', '.join(map(repr, CODES))}; found {self.codes!r}.")
+        if self.codes not in CODES and not (self.codes.startswith(_PREFIX) and self.codes[len(_PREFIX) :].isdigit()):
+            known = ", ".join(map(repr, CODES))
+            raise ValueError(f"codes must be one of {known}, or '{_PREFIX}48'; found {self.codes!r}.")
 
     @property
     def key(self) -> str:
@@ -63,6 +66,13 @@ class Cell:
         settings = ", ".join(f"{key}={value}" for key, value in self.params.items())
         return f"{self.method}({settings}) {self.protocol} on {self.data}, {self.bits} bits, seed {self.seed}"
 
+    @property
+    def whole(self) -> Cell:
+        """The cell that trains the codes: itself, or that of the long codes whose first bits it takes."""
+        if not self.codes.startswith(_PREFIX):
+            return self
+        return replace(self, bits=int(self.codes[len(_PREFIX) :]), codes="function")
+
 
 def run(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
     """Run a cell and append its record to `results/<protocol>.jsonl`; a cell already there is read, not run."""
@@ -70,33 +80,66 @@ def run(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -
     found = _experiment_store.newest(_experiment_store.read(path)).get(cell.key)
     if found is not None and is_current(found):
         return found
-    record = measure(cell, results=results, data_dir=data_dir, device=device)
-    _experiment_store.append(path, record)
-    return record
+    measured = measure(cell, results=results, data_dir=data_dir, device=device)
+    _experiment_store.append(path, measured)
+    return measured
 
 
 def is_current(record: dict) -> bool:
     """Whether the defaults of the record's method are still those it was made with."""
-    cell = Cell(**record["cell"])
+    cell = Cell(**record["cell"]).whole
     method = make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device="cpu")
-    return _experiment_store.same_settings(record, _as_json(method.get_params(deep=True)))
+    return _experiment_store.same_settings(record, settings_of(method))
 
 
 def measure(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
     """Run a cell and return its record; the split goes to `results/splits/`, the record nowhere."""
     device = pick_device(device)
-    protocol = protocols.get(cell.protocol, **cell.protocol_params)
-    data = _load(cell.data, str(datasets.data_dir(data_dir)))
-    split = protocol.split(data, cell.seed)
-    _save_split(split, Path(results) / "splits", f"{cell.protocol}-{cell.data}-{cell.seed}")
-    method = make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device=device)
-    labels = protocol.labels(data)
+    place = Place(cell, data_dir)
+    place.save_split(results)
+    codes, method = train(cell.whole, place, device)
+    codes = cut(codes, method, cell)
+    return record(cell, place, codes, settings_of(method), device, _experiment_machine.describe(device))
+
+
+class Place:
+    """Where a cell is measured: its protocol, its data and the split it draws."""
+
+    def __init__(self, cell: Cell, data_dir=None):
+        self.protocol = protocols.get(cell.protocol, **cell.protocol_params)
+        self.data = _load(cell.data, str(datasets.data_dir(data_dir)))
+        self.split = self.protocol.split(self.data, cell.seed)
+        self._name = f"{cell.protocol}-{cell.data}-{cell.seed}"
+
+    def save_split(self, results) -> None:
+        """Keep the split under `results/splits/`, for whoever runs the cell elsewhere."""
+        _save_split(self.split, Path(results) / "splits", self._name)
+
+
+def train(cell: Cell, place: Place, device: str, **changes) -> tuple[Codes, object]:
+    """The codes of a cell and the fitted method; changes: settings of how it runs, such as function__compile."""
+    method = make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device=device).set_params(**changes)
+    labels = place.protocol.labels(place.data)
     if cell.codes == "function":
-        codes = learned_codes(method, protocol.features(data, split), labels, split)
-    else:
-        items = "train" if cell.codes == "target" else "all"
-        codes = target_codes(method, labels, split, items=items, seed=cell.seed)
-    return _record(cell, protocol, data, split, method, codes, device)
+        images = takes_images(method)
+        inputs = place.data.images if images else place.protocol.features(place.data, place.split)
+        return learned_codes(method, inputs, labels, place.split), method
+    items = "train" if cell.codes == "target" else "all"
+    return target_codes(method, labels, place.split, items=items, seed=cell.seed), method
+
+
+def cut(codes: Codes, method, cell: Cell) -> Codes:
+    """What the cell takes of the codes that its training gave: all, or their first bits."""
+    if cell.whole is cell:
+        return codes
+    if not hasattr(method, "codebook_"):
+        raise ValueError(f"Only codes of a code book are nested, so {cell.method} has no prefix. Use codes='function'.")
+    return first_bits(codes, method.codebook_, cell.bits)
+
+
+def settings_of(method) -> dict:
+    """All settings of a method as JSON has them."""
+    return _as_json(method.get_params(deep=True))
 
 
 def run_all(
@@ -192,7 +235,9 @@ def _save_split(split, folder: Path, name: str) -> None:
     beside.replace(path)
 
 
-def _record(cell: Cell, protocol, data, split, method, codes: Codes, device: str) -> dict:
+def record(cell: Cell, place: Place, codes: Codes, settings: dict, device: str, machine: dict) -> dict:
+    """Score the codes of a cell; the line that the results keep of it."""
+    protocol, data, split = place.protocol, place.data, place.split
     start = time.perf_counter()
     scores, curve = protocol.evaluate_with_curve(
         codes.query, codes.database, data, split, bit_weights=codes.bit_weights, query_scores=codes.query_scores
@@ -201,7 +246,7 @@ def _record(cell: Cell, protocol, data, split, method, codes: Codes, device: str
     return {
         "key": cell.key,
         "cell": asdict(cell),
-        "settings": _as_json(method.get_params(deep=True)),
+        "settings": settings,
         "scores": _as_json({name: round(float(value), 6) for name, value in scores.items()}),
         "curve": curve,
         **_as_json(codes.facts),
@@ -215,7 +260,7 @@ def _record(cell: Cell, protocol, data, split, method, codes: Codes, device: str
         "caption": protocol.caption,
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
         "device": device,
-        "machine": _experiment_machine.describe(device),
+        "machine": machine,
         "versions": {"hbmp": hbmp.__version__, **_experiment_machine.versions()},
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

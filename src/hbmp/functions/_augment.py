@@ -1,7 +1,7 @@
 """Pixels to network inputs on the device: resized for use, or seen a little differently each time for training.
 
-One resampling does flip, shift, scale, rotation and the resize to the network's size; then brightness, contrast and a
-cut-out square. Everything is drawn from torch's generator of the device.
+One resampling does flip, shift, scale, rotation and the resize to the network's size; then brightness, contrast,
+saturation and a cut-out square. Everything is drawn from torch's generator of the device.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch.nn import functional as F
 class Augmentation:
     """How much a training image may change; 0 leaves that part out.
 
-    flip: how often it is mirrored. shift, scale: as shares of the side. rotate: degrees. brightness, contrast: as
-    shares. cutout: side of a square that is blanked, as a share of the side.
+    flip: how often it is mirrored. shift, scale: as shares of the side. rotate: degrees. brightness, contrast,
+    saturation: as shares. cutout: side of a square that is blanked, as a share of the side.
     """
 
     flip: float = 0.5
@@ -27,6 +27,7 @@ class Augmentation:
     rotate: float = 0.0
     brightness: float = 0.0
     contrast: float = 0.0
+    saturation: float = 0.0
     cutout: float = 0.0
 
 
@@ -57,6 +58,10 @@ def augmented(pixels, size: int, augmentation: Augmentation):
         factor = 1 + augmentation.contrast * _uniform(len(images), images.device)[:, None, None, None]
         mean = images.mean(dim=(1, 2, 3), keepdim=True)
         images = (images - mean) * factor + mean
+    if augmentation.saturation:
+        factor = 1 + augmentation.saturation * _uniform(len(images), images.device)[:, None, None, None]
+        grey = images.mean(dim=1, keepdim=True)
+        images = torch.lerp(grey, images, factor)
     if augmentation.cutout:
         images = images.masked_fill(_square(len(images), size, augmentation.cutout, images.device), 127.0)
     return images.clamp_(0, 255)

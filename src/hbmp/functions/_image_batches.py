@@ -18,13 +18,16 @@ class ImageBatches:
     """Shuffled batches of augmented images with the rows of each of `rest`, for `training.train`.
 
     mixup: 0, or how much two images of a batch are blended; the batch then holds the share of the first, and the rest
-    of the first and of the second one after the other, as `MixedLoss` takes them.
+    of the first and of the second one after the other, as `MixedLoss` takes them. whole: every batch is a full one, and
+    the images left over, others in each pass, wait for the next.
     """
 
-    def __init__(self, images, *rest, view: View, batch_size: int, device: str, mixup: float, workers, on_error):
+    def __init__(
+        self, images, *rest, view: View, batch_size: int, device: str, mixup: float, workers, on_error, whole=False
+    ):
         self.images, self.view, self.batch_size, self.device = images, view, batch_size, device
         self.rest = [to_torch(np.ascontiguousarray(array), device) for array in rest]
-        self.mixup, self.workers, self.on_error = mixup, workers, on_error
+        self.mixup, self.workers, self.on_error, self.whole = mixup, workers, on_error, whole
         self._pixels = None
         if len(images) * view.size**2 * 3 <= _MOST_ON_DEVICE or small_pixels(images, view.size) is not None:
             self._rows, pixels = all_pixels(images, view.size, workers, on_error)
@@ -33,11 +36,12 @@ class ImageBatches:
             self._rows = np.arange(len(images))
 
     def __len__(self) -> int:
-        return math.ceil(len(self._rows) / self.batch_size)
+        full = len(self._rows) // self.batch_size
+        return full if self.whole and full else math.ceil(len(self._rows) / self.batch_size)
 
     def batches(self, generator, start: int = 0):
         """One pass in a fresh order, from batch number `start` on."""
-        order = torch.randperm(len(self._rows), generator=generator)
+        order = torch.randperm(len(self._rows), generator=generator)[: len(self) * self.batch_size]
         for pixels, rows in self._in_order(order[start * self.batch_size :]):
             inputs = self.view.for_training(pixels)
             rest = [tensor[rows] for tensor in self.rest]

@@ -27,7 +27,9 @@ class Network(HashFunction):
     mixup : 0, or the parameter of the Beta distribution that blends pairs of training images
     ema : how much of the averaged weights each step keeps, 0 for none
     precision : "auto" (bf16 on a GPU, float32 on a CPU), "float32", "bf16" or "fp16"
-    channels_last, compile : how the network runs on the device
+    channels_last : how pictures lie in memory on the device
+    compile : compile the backbone for training, about a minute once a process; each epoch then leaves out the few
+        images that do not fill a batch
     accumulate : parts that a batch is computed in, for networks that do not fit at once
     validation, patience : share of the images held out to watch mAP on; training stops after `patience` epochs without
         a better one, and the best weights are kept
@@ -126,6 +128,8 @@ class Network(HashFunction):
             module = Hashing(backbone.build(), n_bits).to(device)
             if self.channels_last:
                 module = _channels_last(module)
+            if self.compile:
+                module.backbone.compile(dynamic=False)  # the head stays out, so that all code lengths share one
             loss = loss.to(device) if hasattr(loss, "to") else loss
             data = ImageBatches(
                 images if held is None else images[kept],
@@ -136,6 +140,7 @@ class Network(HashFunction):
                 mixup=self.mixup,
                 workers=self.workers,
                 on_error=self.on_error,
+                whole=self.compile,
             )
             self.loss_ = train(
                 module,
@@ -186,16 +191,19 @@ class Network(HashFunction):
         import torch
 
         from hbmp.device import to_torch
+        from hbmp.functions._encoder import encoding_batch, folded
         from hbmp.functions._image_batches import pixel_batches
 
-        view = self._view(backbone, device)
+        view, batch = self._view(backbone, device), encoding_batch(device)
         outputs = np.empty((len(images), n_outputs), dtype=np.float32)
         precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self._precision(device))
+        if precision is not None or self.compile:
+            module = folded(module)  # a compiled network would be compiled once more for its use
         with (
             torch.inference_mode(),
             torch.autocast(device.split(":")[0], dtype=precision, enabled=precision is not None),
         ):
-            for rows, pixels in pixel_batches(images, view.size, batch_size=512, workers=self.workers):
+            for rows, pixels in pixel_batches(images, view.size, batch_size=batch, workers=self.workers):
                 outputs[rows] = to_numpy(module(view.for_use(to_torch(pixels, device))).float())
         return outputs
 
@@ -246,7 +254,6 @@ class Network(HashFunction):
             precision=self._precision(device),
             accumulate=self.accumulate,
             ema=self.ema,
-            compile=self.compile,
             patience=self.patience,
         )
 

@@ -1,6 +1,8 @@
 """`python -m hbmp.recipes`: run the grids behind the committed results, or reproduce one table or figure.
 
 python -m hbmp.recipes run-grid cifar-1 --data-dir data --results results --device cuda --jobs 4
+python -m hbmp.recipes run-grid images --parts nested-cifar-1 rivals-cifar-1 --minutes 9 --device cuda
+python -m hbmp.recipes pack-images data/voc2007 --size 112
 python -m hbmp.recipes reproduce table1 --data-dir data
 """
 
@@ -11,6 +13,7 @@ import json
 import sys
 
 from hbmp import recipes
+from hbmp._experiment_queue import run_queue
 from hbmp.experiment import run_all
 from hbmp.recipes import _grids
 
@@ -35,8 +38,10 @@ def _run_grid(options) -> None:
             name,
             bits=options.bits,
             seeds=options.seeds,
+            methods=options.methods,
             data=options.data,
             protocol_params=options.protocol_params,
+            parts=options.parts,
             results=options.results,
         )
     ]
@@ -44,10 +49,37 @@ def _run_grid(options) -> None:
         for cell in cells:
             print(cell.label + ("" if cell.codes == "function" else f", {cell.codes} codes"))
         return
+    if options.name == "images" or options.minutes is not None:
+        _run_in_time(cells, options)
+        return
     records = run_all(
         cells, jobs=options.jobs, results=options.results, data_dir=options.data_dir, device=options.device
     )
     print(f"{len(records)} cells of {', '.join(names)} are in {options.results}.")
+
+
+def _run_in_time(cells, options) -> None:
+    """One cell after the other until the time is up; what is left runs when the command is given again."""
+    outcome = run_queue(
+        cells,
+        minutes=options.minutes,
+        results=options.results,
+        data_dir=options.data_dir,
+        device=options.device,
+        compile=options.compile,
+        keep_codes=options.keep_codes,
+    )
+    print(f"{len(outcome.finished)} cells of {options.name} are in {options.results}, {len(outcome.left)} are left.")
+    if outcome.failed:
+        cell, error = outcome.failed[0]
+        raise RuntimeError(f"{len(outcome.failed)} cells failed. The first: {cell.label}: {error}")
+
+
+def _pack_images(options) -> None:
+    from hbmp.datasets import _pack
+
+    path = _pack.pack_images(options.folder, size=options.size)
+    print(f"Wrote {path} ({path.stat().st_size / 1e6:,.0f} MB).")
 
 
 def _reproduce(options) -> None:
@@ -76,8 +108,17 @@ def _parser() -> argparse.ArgumentParser:
     grid.add_argument("name", choices=[*_grids.GRIDS, "all"])
     grid.add_argument("--data", help="another data set than the grid's own")
     grid.add_argument("--protocol-params", type=json.loads, default={}, help='JSON, such as {"train_per_class": 50}')
+    grid.add_argument("--methods", nargs="+", help="only these methods")
+    grid.add_argument("--parts", nargs="+", help="of the grid of images, in the order to run them")
+    grid.add_argument("--minutes", type=float, help="begin no cell after this time; run again to go on")
+    grid.add_argument("--compile", action="store_true", help="compile networks: a minute once, then quicker")
+    grid.add_argument("--keep-codes", action="store_true", help="write codes to RESULTS/codes as well, for figures")
     grid.add_argument("--list", action="store_true", help="print the cells and run nothing")
     grid.set_defaults(command=_run_grid)
+    pack = verbs.add_parser("pack-images", help="decode the image files of a data set into one images.npy")
+    pack.add_argument("folder", help="with labels.npz, and images/ or a .tar of it")
+    pack.add_argument("--size", type=int, default=112, help="side of the square images in pixels (default: 112)")
+    pack.set_defaults(command=_pack_images)
     table = verbs.add_parser("reproduce", help="run one table or figure of the paper and print ours beside it")
     table.add_argument("name", choices=recipes.names())
     table.set_defaults(command=_reproduce)

@@ -6,6 +6,7 @@ coco, voc2007      constant against regress, item weights, label sets never seen
 labelme            without labels, all three gains, on the stand-in for 22K LabelMe
 methods            every method at 16 and 32 bits on CIFAR-10, MS-COCO and, those without labels, on GIST
 leaders            the ten that did best on CIFAR-10 there, at more code lengths and seeds, and on cifar-2
+images             whole networks fine-tuned on CIFAR-10 and VOC 2007, in parts (`_image_grid`)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from hbmp import catalog
 from hbmp.experiment import Cell, load_results
 from hbmp.hasher import get_method
+from hbmp.recipes import _image_grid
 from hbmp.recipes._settings import (
     BEST_HBMP,
     BEST_UNLABELLED_HBMP,
@@ -32,17 +34,30 @@ CIFAR_FEATURES = "cifar10-efficientnet-lite0"
 
 
 def cells_of(
-    name: str, *, bits=None, seeds=None, data: str | None = None, protocol_params: dict | None = None, results="results"
+    name: str,
+    *,
+    bits=None,
+    seeds=None,
+    methods=None,
+    data: str | None = None,
+    protocol_params: dict | None = None,
+    parts=None,
+    results="results",
 ):
-    """The cells of a grid, equal ones once; bits, seeds, data and protocol settings narrow or change it.
+    """The cells of a grid, equal ones once; bits, seeds, methods, data and protocol settings narrow or change it.
 
-    results: where the leaders are read from.
+    parts: of the grid of images, in the order to run them. results: where the leaders are read from.
     """
     if name not in GRIDS:
         raise LookupError(f"No grid called {name!r}. There are {len(GRIDS)}: {', '.join(GRIDS)}.")
+    if parts and name != "images":
+        raise ValueError(f"Only the grid 'images' has parts; asked for {', '.join(parts)} of {name!r}.")
+    options = {"leaders": (results,), "images": (parts,)}.get(name, ())
     distinct = {}
-    for cell in GRIDS[name](results) if name == "leaders" else GRIDS[name]():
+    for cell in GRIDS[name](*options):
         if (bits and cell.bits not in bits) or (seeds and cell.seed not in seeds):
+            continue
+        if methods and cell.method not in methods:
             continue
         changed = Cell(
             cell.method,
@@ -157,6 +172,7 @@ GRIDS: dict[str, Callable[..., list[Cell]]] = {
     "labelme": _labelme,
     "methods": _all_methods,
     "leaders": _leaders,
+    "images": _image_grid.cells,
 }
 
 

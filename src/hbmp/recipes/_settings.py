@@ -11,6 +11,24 @@ PAPER_LEVELS = ["distance_levels", {"percentiles": [2, 5, 10, 20], "levels": [10
 BEST_UNLABELLED_HBMP: dict = {"function": ["linear", {}], "affinity": PAPER_LEVELS}
 """HBMP as measured best on features without labels."""
 
+IMAGE_NETWORK: dict = {
+    "backbone": "efficientnet_lite0",
+    "loss": "logistic",
+    "batch_size": 128,
+    "lr": 1e-3,
+    "backbone_lr": 3e-4,
+    "weight_decay": 1e-2,
+    "optimizer": "adamw",
+    "schedule": "one-cycle",
+    "augmentation": "strong",
+    "mixup": 0.0,
+    "ema": 0.0,
+}
+"""How whole networks are trained on images, the same for every method; chosen on held-out training images."""
+
+IMAGE_EPOCHS = {"cifar-1": 40, "cifar-2": 10, "voc2007": 40}
+"""Passes over the training images by protocol: 5,000, 50,000 and 2,500 images."""
+
 SEEDS = (0, 1, 2)
 
 FUNCTIONS: dict[str, dict] = {"linear": {"function": ["linear", {}]}, "mlp": {"function": ["mlp", {}]}}
@@ -44,6 +62,11 @@ def hbmp(*settings: dict) -> dict:
     """Settings of HBMP, later ones on top; defaults are left out, so that equal cells have equal keys."""
     merged = {key: value for part in settings for key, value in part.items()}
     return {key: value for key, value in merged.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
+
+
+def network(protocol: str) -> dict:
+    """The hash function of all image cells of a protocol."""
+    return {"function": ["network", {**IMAGE_NETWORK, "epochs": IMAGE_EPOCHS[protocol]}]}
 
 
 def default_params(method: str, protocol: str) -> dict:
