@@ -11,7 +11,7 @@ from hbmp._report_tables import group_name, machine_text, mean_text
 from hbmp._table import Table
 from hbmp.hasher import get_method
 from hbmp.recipes import _tables
-from hbmp.recipes._settings import default_params
+from hbmp.recipes._settings import IMAGE_EPOCHS, default_params, network
 
 
 def methods_tables(records: list[dict]) -> dict[str, Table]:
@@ -19,7 +19,10 @@ def methods_tables(records: list[dict]) -> dict[str, Table]:
     groups: dict[str, list[dict]] = defaultdict(list)
     for record in records:
         cell = record["cell"]
-        if cell["codes"] == "function" and cell["params"] == default_params(cell["method"], cell["protocol"]):
+        settings = [default_params(cell["method"], cell["protocol"])]
+        if cell["protocol"] in IMAGE_EPOCHS:
+            settings.append(network(cell["protocol"]))
+        if cell["codes"] == "function" and cell["params"] in settings:
             groups[group_name(record)].append(record)
     return {
         name: _table(name, group)

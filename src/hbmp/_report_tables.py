@@ -14,7 +14,7 @@ import numpy as np
 from hbmp import protocols
 from hbmp._table import Table
 from hbmp.recipes import _tables
-from hbmp.recipes._settings import BEST_HBMP, BEST_UNLABELLED_HBMP, hbmp
+from hbmp.recipes._settings import BEST_HBMP, BEST_UNLABELLED_HBMP, IMAGE_NETWORK, hbmp
 
 PAPER_TABLES = tuple(f"table{number}" for number in range(1, 8))
 _READINGS = {"": "plain", ".weighted": "weighted", ".real-valued": "real-valued query"}
@@ -47,12 +47,14 @@ def protocol_tables(records: list[dict]) -> dict[str, list[Table]]:
 
 
 def group_name(record: dict) -> str:
-    """The protocol, with the data where they are not its own and its settings where they were changed."""
+    """The protocol, with the data and settings that are not its own, and whether whole networks saw images."""
     cell = record["cell"]
     own = protocols.get(cell["protocol"]).data
     data = "" if cell["data"] in (own, cell["protocol"]) else f" on {cell['data']}"
     changed = f" {json.dumps(cell['protocol_params'])}" if cell["protocol_params"] else ""
-    return f"{cell['protocol']}{data}{changed}"
+    function = cell["params"].get("function")
+    images = ", images" if isinstance(function, list) and function[0] == "network" else ""
+    return f"{cell['protocol']}{data}{changed}{images}"
 
 
 def describe(cell: dict) -> str:
@@ -73,7 +75,7 @@ def describe(cell: dict) -> str:
         words.append(_WEIGHTS[params.pop("item_weights")])
     words += [f"{key} {value}" for key, value in sorted(params.items())]
     if cell["codes"] != "function":
-        words.append(_CODES[cell["codes"]])
+        words.append(_CODES.get(cell["codes"], f"{cell['codes']} bits"))
     return ", ".join(words)
 
 
@@ -188,6 +190,8 @@ def mean_text(values) -> str:
 
 def _piece(given) -> str:
     name, settings = (given, {}) if isinstance(given, str) else given
+    if name == "network" and settings == {**IMAGE_NETWORK, "epochs": settings.get("epochs")}:
+        return f"network, {settings['epochs']} epochs"  # the recipe that all image cells share
     return str(name) + (f" ({', '.join(f'{key} {value}' for key, value in settings.items())})" if settings else "")
 
 
