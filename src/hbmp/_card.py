@@ -43,7 +43,9 @@ def _data(data, n_train: int) -> str:
         ("name", data.name),
         ("rows", f"{len(data):,}"),
         ("fitted on", f"{n_train:,}"),
-        ("features", f"{data.features.shape[1]:,}"),
+        ("images", "decoded from files or pixels")
+        if data.features is None
+        else ("features", f"{data.features.shape[1]:,}"),
         ("labels", kind),
         ("SHA-256, 16 digits", data.checksum()),
     )

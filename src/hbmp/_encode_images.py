@@ -7,7 +7,7 @@ An image that cannot be read is found only after the model has refused its batch
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -17,9 +17,11 @@ from hbmp._image_sources import FileSource, ParquetSource
 from hbmp.images import Images, UnreadableImage
 
 
-def cut_folder(folder: Path, rows_per_part: int) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """(start, stop, files) of each part of a folder's images, sorted; files are named relative to the folder."""
-    files = image_files(folder)
+def cut_folder(
+    folder: Path, rows_per_part: int, files: Sequence[str] | None = None
+) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """(start, stop, files) of each part of a folder's images, sorted or as given; names are relative to the folder."""
+    files = image_files(folder) if files is None else files
     for start in range(0, len(files), rows_per_part):
         yield start, min(start + rows_per_part, len(files)), tuple(files[start : start + rows_per_part])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,11 +60,12 @@ class Job:
         return self.batch_size or _BATCH_SIZE[part.kind]
 
 
-def plan_parts(source: Path, column: str, rows_per_part: int | None) -> list[Part]:
-    """Cut a .npy file, Parquet files, or a folder of images into parts of about `rows_per_part` rows."""
+def plan_parts(source: Path, column: str, rows_per_part: int | None, files: Sequence[str] | None = None) -> list[Part]:
+    """Cut a .npy file, Parquet files, or (some) images of a folder into parts of about `rows_per_part` rows."""
     parts: list[Part] = []
-    for file in source_files(source):
-        parts += [Part(len(parts) + i, str(file), *piece) for i, piece in enumerate(_cut(file, column, rows_per_part))]
+    for file in [source] if files is not None else source_files(source):
+        pieces = _cut(file, column, rows_per_part, files)
+        parts += [Part(len(parts) + i, str(file), *piece) for i, piece in enumerate(pieces)]
     if not parts:
         raise ValueError(f"{source} holds no rows to encode.")
     return parts
@@ -88,12 +89,12 @@ def source_files(source: Path) -> list[Path]:
     return files
 
 
-def _cut(file: Path, column: str, rows_per_part: int | None) -> list[tuple]:
+def _cut(file: Path, column: str, rows_per_part: int | None, files: Sequence[str] | None) -> list[tuple]:
     """What a part is made of beside its number and file, for every part."""
     if file.is_dir():
         return [
             (start, stop, (), "images", names)
-            for start, stop, names in cut_folder(file, rows_per_part or _ROWS_PER_PART["images"])
+            for start, stop, names in cut_folder(file, rows_per_part or _ROWS_PER_PART["images"], files)
         ]
     if file.suffix == ".npy":
         return _cut_npy(file, rows_per_part or _ROWS_PER_PART["features"])

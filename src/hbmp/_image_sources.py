@@ -58,6 +58,10 @@ class FileSource:
 
     def picture(self, row: int) -> Picture:
         """The path of one image."""
+        return self.path(row)
+
+    def path(self, row: int) -> str:
+        """Where one image is."""
         return self.files[row] if self.folder is None else os.path.join(self.folder, self.files[row])
 
     def name(self, row: int) -> str:
@@ -181,7 +185,7 @@ def _schema(file: str | Path):
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise ImportError("Reading images from Parquet needs pyarrow: pip install 'hbmp[ray]'.") from None
+        raise ImportError("Reading images from Parquet needs pyarrow: pip install 'hbmp[images]'.") from None
     try:
         return pq.read_schema(file)
     except (pa.ArrowInvalid, OSError) as error:

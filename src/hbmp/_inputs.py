@@ -1,41 +1,47 @@
-"""What users hand to the command line: features and labels from files, folders or data sets by name.
+"""What users hand to the command line: features or images, and labels, from files, folders or data sets by name.
 
-Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row an item. Labels come beside them, or in a file of
-their own as .npy, .npz, Parquet, CSV or plain text: one class a row, a matrix of 0 and 1, or lists like `sea;sand`.
+Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row an item; images as a folder. Labels come beside
+them, or in a file of their own as .npy, .npz, Parquet, CSV or plain text: one class a row, a matrix of 0 and 1, or
+lists like `sea;sand`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from hbmp import datasets
+from hbmp._image_files import is_image_file
+from hbmp._inputs_images import files_as_images, folder_of_images, is_folder_of_images, with_images
 from hbmp._inputs_text import LABEL_NAMES, csv_features, csv_labels, text_labels
 from hbmp.datasets import Data
 from hbmp.datasets._arrays import as_features, as_labels, read_npy, read_npz
+from hbmp.datasets.image_folder import names_files
+from hbmp.hasher import Hasher
 
 FEATURES = (".npy", ".npz", ".parquet", ".pq", ".csv", ".tsv")
 LABELS = (*FEATURES, ".txt")
-_IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 _KINDS = ("no labels", "classes", "label sets")
 _FEATURE_NAMES = ("features", "X", "x", "embeddings", "data")
 
 
-def read_data(source, labels=None, *, data_dir=None) -> Data:
+def read_data(source, labels=None, *, data_dir=None, images: bool = False) -> Data:
     """Features with their labels, where there are any; a file of labels counts before labels beside the features.
 
-    source : a file of features, a folder with `features.npy`, or a data set by name (`hbmp list datasets`)
+    source : a file of features, a folder with `features.npy`, a data set by name (`hbmp list datasets`), or, with
+        `images`, a folder of images or an image; those come as `hbmp.Images`
     """
     path = Path(source)
     if not path.exists():
-        data = _by_name(str(source), data_dir)
+        data = _by_name(str(source), data_dir, images)
     elif path.is_dir():
-        data = _folder(path)
+        data = _folder(path, labels, images)
     else:
-        data = _file(path)
-    if labels is None:
+        data = _file(path, images)
+    if labels is None or (data.features is None and names_files(Path(labels))):
         return data
     values, names = read_labels(labels)
     if len(values) != len(data):
@@ -46,6 +52,13 @@ def read_data(source, labels=None, *, data_dir=None) -> Data:
 def read_features(source, *, data_dir=None) -> np.ndarray:
     """The features alone, (n, d) float32 or float16."""
     return np.asanyarray(read_data(source, data_dir=data_dir).features)
+
+
+def read_queries(sources: Sequence[str], *, data_dir=None) -> Data:
+    """What one source holds, features or images; several sources are image files."""
+    if len(sources) == 1:
+        return read_data(sources[0], data_dir=data_dir, images=True)
+    return files_as_images(sources)
 
 
 def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -82,14 +95,30 @@ def read_ids(path) -> np.ndarray:
     return np.asarray(values, dtype=np.int64)
 
 
-def read_with_queries(options) -> tuple[Data, Data | None]:
+def inputs_for(model: Hasher, data: Data, source):
+    """What a fitted model takes of the data: features (n, d), or `hbmp.Images`."""
+    if model.fitted_on_images:
+        if data.images is None:
+            raise ValueError(f"{source} holds features, and the model takes images: give a folder of images.")
+        return with_images(data).images
+    if data.features is None:
+        holds = "is an image" if is_image_file(source) else "holds images"
+        raise ValueError(
+            f"{source} {holds}, and the model takes vectors of {model.n_features_in_} features: give features of "
+            "the network it was fitted on, or fit a model on images."
+        )
+    return np.asanyarray(data.features)
+
+
+def read_with_queries(options, *, images: bool = False) -> tuple[Data, Data | None]:
     """The data of a command line, and the queries that `--query-data` brings, with labels in the same columns."""
-    data = read_data(options.data, options.labels, data_dir=options.data_dir)
+    data = read_data(options.data, options.labels, data_dir=options.data_dir, images=images)
     if options.query_data is None:
         if options.query_labels is not None:
             raise ValueError("--query-labels holds the labels of --query-data, which is missing.")
         return data, None
-    return in_the_same_columns(data, read_data(options.query_data, options.query_labels, data_dir=options.data_dir))
+    queries = read_data(options.query_data, options.query_labels, data_dir=options.data_dir, images=images)
+    return in_the_same_columns(data, queries)
 
 
 def rows_or_share(text: str | None) -> float | None:
@@ -125,27 +154,31 @@ def _over(names: tuple[str, ...], data: Data) -> Data:
     return replace(data, labels=labels, label_names=names)
 
 
-def _by_name(name: str, data_dir) -> Data:
-    if Path(name).suffix.lower() in (*LABELS, *_IMAGES):
+def _by_name(name: str, data_dir, images: bool) -> Data:
+    if Path(name).suffix.lower() in LABELS or is_image_file(name):
         raise ValueError(f"There is no file {name}.")
     data = datasets.load(name, data_dir)
-    if data.features is None:
+    if data.features is None and not images:
         raise ValueError(_takes_features(name, "holds images"))
-    return data
+    return with_images(data) if data.features is None else data
 
 
-def _folder(folder: Path) -> Data:
+def _folder(folder: Path, labels, images: bool) -> Data:
     if any(folder.glob("features.*")):
         return datasets.get("feature-arrays").load(folder)
-    if any(path.suffix.lower() in _IMAGES for path in folder.rglob("*")):
+    if not is_folder_of_images(folder):
+        raise ValueError(f"{folder} holds no images and no features.npy, features.npz or features.parquet.")
+    if not images:
         raise ValueError(_takes_features(folder, "is a folder of images"))
-    raise ValueError(f"{folder} holds no features.npy, features.npz or features.parquet.")
+    return folder_of_images(folder, None if labels is None else Path(labels))
 
 
-def _file(path: Path) -> Data:
+def _file(path: Path, images: bool) -> Data:
     ending = path.suffix.lower()
-    if ending in _IMAGES:
-        raise ValueError(_takes_features(path, "is an image"))
+    if is_image_file(path):
+        if not images:
+            raise ValueError(_takes_features(path, "is an image"))
+        return files_as_images([path])
     if ending in (".csv", ".tsv"):
         features, labels, names = csv_features(path)
         return Data(name=path.stem, features=features, labels=labels, label_names=names)
@@ -181,6 +214,6 @@ def _names_in(arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
 
 def _takes_features(place, what: str) -> str:
     return (
-        f"{place} {what}, and codes are learned from features here: compute features with a network first and "
-        "save them as .npy."
+        f"{place} {what}, and features are needed here: compute them with a network and save them as .npy. `hbmp fit`, "
+        "`index`, `search`, `evaluate` and `serve` take images."
     )

@@ -11,6 +11,7 @@ import difflib
 import importlib
 import os
 import sys
+import warnings
 from typing import NoReturn
 
 from hbmp import __version__, catalog
@@ -44,7 +45,9 @@ def main(arguments=None) -> int:
 
 def _run(options) -> int:
     try:
-        status = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = options.run(options)
         sys.stdout.flush()
         return int(status or 0)
     except KeyboardInterrupt:
@@ -61,6 +64,11 @@ def _run(options) -> int:
             return _say(error)
         print(f"Unexpected {type(error).__name__}: {error}. Run it again with --debug to see where.", file=sys.stderr)
         return 1
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    """A warning for the user is its sentence; where in our files it was raised helps nobody."""
+    print(" ".join(str(message).split()), file=sys.stderr)
 
 
 def _say(error: BaseException) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -52,6 +52,7 @@ def encode_dataset(
     engine: str = "local",
     num_workers: int | None = None,
     on_error: str = "refuse",
+    files: Sequence[str] | None = None,
 ) -> Encoded:
     """Encode a source of any size into a folder of Parquet files with a column `code` of packed bits.
 
@@ -67,6 +68,7 @@ def encode_dataset(
     engine        "local", or "ray": on the cluster Ray is connected to or finds, on this machine if there is none
     num_workers   parts encoded at once, with Ray; as many as there are CPUs by default
     on_error      "refuse" stops at an image that cannot be read; "skip" leaves those out and names them at the end
+    files         of a folder of images these alone, named relative to it, in this order; all of them, sorted, if None
     """
     if on_error not in ("refuse", "skip"):
         raise ValueError(f"on_error must be 'refuse' or 'skip', found {on_error!r}.")
@@ -80,7 +82,9 @@ def encode_dataset(
     _require_pyarrow()
     if Path(destination).resolve().is_relative_to(Path(source).resolve()):
         raise ValueError(f"The destination {destination} lies inside the source {source}; name a folder beside it.")
-    parts = plan_parts(Path(source).absolute(), column, rows_per_part)
+    if files is not None and not Path(source).is_dir():
+        raise ValueError(f"files= names images of a folder, and {source} is none.")
+    parts = plan_parts(Path(source).absolute(), column, rows_per_part, files)
     job = Job(column, str(Path(destination).absolute()), batch_size, n_bits=0, on_error=on_error)
     sample = encode_head(model, parts, job, 64)
     job = replace(job, n_bits=sample.shape[1])
@@ -203,4 +207,4 @@ def _require_pyarrow() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        raise ImportError("encode_dataset reads and writes Parquet: pip install 'hbmp[ray]'.") from None
+        raise ImportError("encode_dataset reads and writes Parquet: pip install 'hbmp[images]'.") from None

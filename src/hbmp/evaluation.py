@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 
 from hbmp._table import Table
-from hbmp._trial import TIES, as_features, as_labels, check_alike, draw_split, drawn_words, trial_of
+from hbmp._trial import TIES, as_inputs, as_labels, check_alike, draw_split, drawn_words, trial_of
 from hbmp.protocols import Split
 
 
@@ -39,7 +39,7 @@ class Evaluation:
 
 def hold_out(X, y=None, *, queries: float | None = None, seed: int = 0) -> Split:
     """Rows that ask and rows that answer: a tenth as queries, at most 1,000, unless told a number or a share."""
-    X = as_features(X)
+    X = as_inputs(X, y)
     return draw_split(len(X), as_labels(y, len(X)), queries=queries, train=None, seed=seed)
 
 
@@ -58,18 +58,21 @@ def evaluate(
 ) -> Evaluation:
     """Score a fitted model on features X (n, d) with classes, 0/1 labels or nothing (neighbours by distance) in y.
 
+    A model of images takes images (`hbmp.Images`, a folder) in X, and needs labels.
+
     queries : rows of X drawn as queries, a number or a share below 1; a tenth, at most 1,000, if None
     query_X, query_y : queries of your own; then all of X is searched
     cutoff : how many ranks count; the full ranking if None · seed : of the draw
     name, note : what the caption calls the data, and a sentence to add to it
     """
-    X, y = as_features(X), as_labels(y, len(X))
+    X = as_inputs(X, y)
+    y = as_labels(y, len(X))
     if query_X is None and query_y is not None:
         raise ValueError("query_y= holds the labels of query_X=, which is missing.")
     if query_X is not None:
         if queries is not None:
             raise ValueError("Either queries= draws rows of X as queries or query_X= brings them; pass one of the two.")
-        query_X = as_features(query_X, "query_X")
+        query_X = as_inputs(query_X, query_y, "query_X")
         query_y = as_labels(query_y, len(query_X), "query_y")
         check_alike(X, y, query_X, query_y)
     n_given = None if query_X is None else len(query_X)

@@ -23,8 +23,9 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     Each method carries its facts: `paper`, the publication; `supervised`, whether it needs labels; `smoke`, the
     cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise;
-    `single_label`, that it is defined for classes alone and refuses label sets; `search`, the settings that
-    `hbmp.compare(validation=…)` may try in place of the defaults, {name: [values]}.
+    `single_label`, that it is defined for classes alone and refuses label sets; `takes_images`, that it can be fitted
+    on images too; `search`, the settings that `hbmp.compare(validation=…)` may try in place of the defaults,
+    {name: [values]}.
     """
 
     paper = ""
@@ -32,6 +33,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     smoke: dict = {}
     never_rises: str | None = None
     single_label = False
+    takes_images = False
     search: dict[str, list] = {}
 
     n_bits: int
@@ -75,10 +77,27 @@ class Hasher(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         storage.save(self, path)
 
+    @property
+    def fitted_on_images(self) -> bool:
+        """Whether this model turns images into codes; features otherwise."""
+        return hasattr(self, "bit_weights_") and not hasattr(self, "n_features_in_")
+
     def _checked(self, X, *, reset: bool):
         """Features as float32, (n, d), or images as they are."""
+        name = type(self).__name__
         if is_images(X):
+            if reset and not self.takes_images:
+                raise ValueError(
+                    f"{name} learns from feature vectors, found images. Use 'hbmp' or a deep method such as 'csq', or "
+                    "pass the features that a network gives."
+                )
+            if not reset and not self.fitted_on_images:
+                raise ValueError(f"This {name} takes vectors of {self.n_features_in_} features, found images.")
+            if reset and hasattr(self, "n_features_in_"):
+                del self.n_features_in_  # of an earlier fit on features
             return as_images(X)
+        if not reset and self.fitted_on_images:
+            raise ValueError(f"This {name} takes images, found {_described(X)}.")
         return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
     def _fit(self, X: np.ndarray, y) -> None:
@@ -101,6 +120,10 @@ class Hasher(TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.n_bits
+
+
+def _described(X) -> str:
+    return f"features of shape {np.shape(X)}" if hasattr(X, "shape") else f"a {type(X).__name__}"
 
 
 def load(path) -> Hasher:

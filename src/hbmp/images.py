@@ -47,6 +47,11 @@ class Images:
         return cls(FileSource([os.fspath(path) for path in paths]))
 
     @classmethod
+    def from_files(cls, names: Sequence[str], folder: str | Path, labels=None) -> Images:
+        """Image files by their names relative to a folder, in the order given."""
+        return cls(FileSource(names, os.fspath(folder)), labels=labels)
+
+    @classmethod
     def from_folder(cls, folder: str | Path) -> Images:
         """All images under a folder, sorted; the class of each is its first folder, where none lies outside one."""
         folder = Path(folder)
@@ -80,6 +85,16 @@ class Images:
     def names(self) -> list[str]:
         """What each image is called: its path (relative to the folder), or its place in the array or Parquet file."""
         return [self._source.name(row) for row in self._rows]
+
+    @property
+    def folder(self) -> str | None:
+        """The folder that names are relative to; None where there is none."""
+        return getattr(self._source, "folder", None)
+
+    @property
+    def files(self) -> list[str] | None:
+        """Where the image files are; None where the images lie in an array or in Parquet."""
+        return [self._source.path(int(row)) for row in self._rows] if isinstance(self._source, FileSource) else None
 
     @property
     def pixels(self) -> np.ndarray | None:
@@ -196,8 +211,8 @@ def _is_image_table(path: Path) -> bool:
 
 def _unreadable(name: str, why: UnreadableImage) -> str:
     return (
-        f"{name} cannot be read as an image ({why}); repair or remove it, or pass on_error='skip' to leave such images "
-        "out."
+        f"{name} cannot be read as an image ({why}); repair or remove it, or pass on_error='skip' (--on-error skip) to "
+        "leave such images out."
     )
 
 

@@ -60,6 +60,5 @@ def make_pictures(folder):
     network = Network(backbone="tiny", augmentation="none", device="cpu", epochs=12, lr=3e-3, batch_size=12)
     model = hbmp.HBMP(8, function=network, device="cpu", random_state=0).fit(images, images.labels)
     model.save(folder / "model")
-    index = hbmp.Index.build(model.transform(images), bit_weights=model.bit_weights_)
-    hbmp.Database(model, index, np.arange(len(images)), labels=images.labels).save(folder / "db")
+    hbmp.Database.build(model, images).save(folder / "db")
     return images, model

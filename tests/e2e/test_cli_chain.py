@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,7 +206,12 @@ def test_a_model_alone_is_enough_for_onnx(folder, capsys):
         ),
         (["fit", "features.npy", "-o", "m", "--holdout", "lots"], "'lots' is neither a number of rows nor a share"),
         (["fit", "features.npy", "-o", "m", "--bits", "0"], "n_bits must be a positive whole number, found 0."),
-        (["fit", "photos", "-o", "m"], "photos is a folder of images, and codes are learned from features here"),
+        (["fit", "photos", "-o", "m"], "The images of photos have no labels: put them into one folder a class"),
+        (["fit", "features.npy", "-o", "m", "--epochs", "3"], "--epochs is for images, and features.npy holds"),
+        (["compare", "--data", "photos"], "photos is a folder of images, and features are needed here"),
+        (["index", "model", "photos", "-o", "d"], "photos holds images, and the model takes vectors of 64 features"),
+        (["search", "db", "photos/cat.jpg"], "photos/cat.jpg is an image, and the model takes vectors of 64 features"),
+        (["search", "db", "photos/dog.jpg"], "There is no file photos/dog.jpg."),
         (["encode", "nowhere", "features.npy", "-o", "c.npy"], "nowhere is not a saved model: it has no model.json."),
         (["encode", "model", "narrow.npy", "-o", "c.npy"], "X has 3 features, but HBMP is expecting 64"),
         (["encode", "model", "features.npy", "-o", "no/c.npy"], "There is no folder no to write c.npy into"),
@@ -234,15 +237,3 @@ def test_mistakes_are_one_sentence_exit_two_and_leave_nothing(words, sentence, f
     assert sentence in told.err
     assert told.err.count("\n") == 1
     assert {path.name for path in folder.iterdir()} == before
-
-
-def test_the_guides_show_commands_that_parse():
-    docs = Path(hbmp.__file__).parents[2] / "docs"
-    for page in ("command-line.md", "compare.md"):
-        lines = (docs / page).read_text(encoding="utf-8").splitlines()
-        commands = [
-            shlex.split(line)[1:] for line in lines if line.startswith("    hbmp ") and "--completion" not in line
-        ]
-        assert commands
-        for words in commands:
-            assert callable(cli._parser(words).parse_args(words).run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 from pathlib import Path
@@ -167,12 +168,42 @@ def test_a_phone_shows_it_without_scrolling_sideways(url, opened, scheme):
     assert paper == {"light": "rgb(246, 247, 246)", "dark": "rgb(20, 25, 26)"}[scheme]
 
 
-def test_an_image_is_chosen_and_finds_its_like(tmp_path, opened):
+DROP = """async ([name, content]) => {
+    const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+    const files = new DataTransfer();
+    files.items.add(new File([bytes], name, { type: 'image/png' }));
+    document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_an_image_is_chosen_or_dropped_and_finds_its_like(tmp_path, opened):
+    """The database remembers its images, so that the page shows them without being told where they are."""
     images, _ = make_pictures(tmp_path)
-    with serving("--index", tmp_path / "db", "--images", tmp_path / "pictures", "--no-map") as address:
+    with serving("--index", tmp_path / "db", "--no-map") as address:
         page = opened(address, token=None)
         page.locator("#sources input[value=image]").locator("..").click()
         path = tmp_path / "pictures" / images.names[30]
         answer = answered(page, lambda: page.set_input_files("#image", path))
         assert 30 in [found["id"] for found in answer["results"]]
         assert page.inner_text("#asked-picture figcaption") == path.name
+        other = tmp_path / "pictures" / images.names[2]
+        content = base64.b64encode(other.read_bytes()).decode()
+        page.locator("#sources input[value=item]").locator("..").click()
+        answer = answered(page, lambda: page.evaluate(DROP, ["my picture.png", content]))
+        assert [found["label"] for found in answer["results"][:6]] == ["blue"] * 6
+        assert page.inner_text("#asked-picture figcaption") == "my picture.png"
+        assert page.is_checked("#sources input[value=image]")
+        first = page.locator("#results button").first
+        assert first.get_attribute("title") == answer["results"][0]["name"]
+        page.wait_for_function("() => document.querySelector('#results img').naturalWidth === 112")
+        # A file that has gone leaves its place empty and says why; it must not show what was there before.
+        gone = next(found for found in answer["results"] if found["name"] != images.names[2])
+        (tmp_path / "pictures" / gone["name"]).unlink()
+        page = opened(address, token=None)  # another reader, whose browser has kept nothing
+        answered(page, lambda: page.evaluate(DROP, ["my picture.png", content]))
+        lost = page.locator(f"#results button[data-id='{gone['id']}'] img")
+        page.wait_for_function(
+            "id => document.querySelector(`#results button[data-id='${id}'] img`).title.includes('is gone')",
+            arg=gone["id"],
+        )
+        assert lost.get_attribute("src") is None

@@ -158,7 +158,7 @@ def test_ids_are_whole_numbers(tmp_path):
         ("x.csv", "label,id\n1,2\n", "has no columns of numbers"),
         ("x.csv", "", "is empty"),
         ("x.mat", "", "is no file of features; they come as .npy"),
-        ("photo.JPG", "", "photo.JPG is an image, and codes are learned from features here"),
+        ("photo.JPG", "", "photo.JPG is an image, and features are needed here"),
     ],
 )
 def test_wrong_features_are_told_in_a_sentence(name, text, sentence, tmp_path):
@@ -187,7 +187,7 @@ def test_wrong_places_are_told_in_a_sentence(tmp_path):
     np.savez(tmp_path / "many.npz", first=X, second=X)
     with pytest.raises(ValueError, match="is a folder of images"):
         read_data(tmp_path / "images")
-    with pytest.raises(ValueError, match=r"holds no features.npy"):
+    with pytest.raises(ValueError, match=r"holds no images and no features.npy"):
         read_data(tmp_path / "nothing")
     with pytest.raises(ValueError, match="holds first, second, none of them called 'features'"):
         read_data(tmp_path / "many.npz")

@@ -1,4 +1,4 @@
-"""Encode features into codes by a saved model.
+"""Encode features or images into codes by a saved model.
 
 An output that ends in .npy holds signs (n, bits), or bytes with --packed. Any other name is a folder of Parquet files
 with a column `code`, written part by part: a run that was stopped goes on where it was.
@@ -6,13 +6,15 @@ with a column `code`, written part by part: a run that was stopped goes on where
 
 from __future__ import annotations
 
+from hbmp.commands.fit import DATA
+
 EXAMPLE = "hbmp encode digits-16 digits -o codes.npy --packed"
 
 
 def add_arguments(parser) -> None:
     """A model, features, and where the codes go."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
-    parser.add_argument("data", metavar="DATA", help="features: .npy, .npz, .parquet, .csv, a folder, or a data set")
+    parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="codes.npy, or a folder for Parquet parts"
     )
@@ -50,15 +52,16 @@ def _to_npy(model, options) -> tuple[int, str]:
     import numpy as np
 
     from hbmp import hamming
-    from hbmp._inputs import read_features
+    from hbmp._inputs import inputs_for, read_data
     from hbmp.database import encode
     from hbmp.files import beside, check_place
 
     check_place(options.output)
-    features = read_features(options.data, data_dir=options.data_dir)
+    data = read_data(options.data, data_dir=options.data_dir, images=True)
+    inputs = inputs_for(model, data, options.data)
     width, dtype = (hamming.bytes_for(model.n_bits), np.uint8) if options.packed else (model.n_bits, np.int8)
     with beside(options.output) as path:
-        codes = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(len(features), width))
-        encode(model, features, progress=True, out=codes)
+        codes = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(len(inputs), width))
+        encode(model, inputs, progress=True, out=codes)
         codes.flush()
-    return len(features), "packed little-endian" if options.packed else "signs"
+    return len(inputs), "packed little-endian" if options.packed else "signs"

@@ -1,4 +1,4 @@
-"""Score a saved model on features and labels: mAP, and NDCG where relevance has grades.
+"""Score a saved model on features or images and their labels: mAP, and NDCG where relevance has grades.
 
 Queries are drawn from the data, or brought along; everything else is searched. Whether the model has seen those rows in
 fitting only you can know: pass rows that it has not.
@@ -6,15 +6,17 @@ fitting only you can know: pass rows that it has not.
 
 from __future__ import annotations
 
+from hbmp.commands.fit import DATA
+
 EXAMPLE = "hbmp evaluate digits-16 digits --queries 300"
 
 
 def add_arguments(parser) -> None:
     """A model, data, and the conventions."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
-    parser.add_argument("data", metavar="DATA", help="features: .npy, .npz, .parquet, .csv, a folder, or a data set")
+    parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument(
-        "--labels", metavar="FILE", help="one class a row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …"
+        "--labels", metavar="FILE", help="one class a row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
     )
     parser.add_argument("--query-data", metavar="FILE", help="queries of your own; then all of DATA is searched")
     parser.add_argument("--query-labels", metavar="FILE", help="their labels")
@@ -30,15 +32,15 @@ def run(options) -> None:
     import json
 
     from hbmp import evaluate, load
-    from hbmp._inputs import read_with_queries, rows_or_share
+    from hbmp._inputs import inputs_for, read_with_queries, rows_or_share
 
     model = load(options.model)
-    data, queries = read_with_queries(options)
+    data, queries = read_with_queries(options, images=True)
     found = evaluate(
         model,
-        data.features,
+        inputs_for(model, data, options.data),
         data.labels,
-        query_X=None if queries is None else queries.features,
+        query_X=None if queries is None else inputs_for(model, queries, options.query_data),
         query_y=None if queries is None else queries.labels,
         queries=rows_or_share(options.queries),
         cutoff=options.cutoff,

@@ -1,9 +1,11 @@
 """Find the nearest items of a database to each query.
 
-Queries are features, as the database's items were; the model in it encodes them.
+Queries are features or images, as the database's items were; the model in it encodes them.
 """
 
 from __future__ import annotations
+
+from hbmp.commands.fit import DATA
 
 EXAMPLE = "hbmp search digits-db digits --rows 0 1 2 -k 5"
 
@@ -12,13 +14,13 @@ def add_arguments(parser) -> None:
     """A database, queries, and how many results."""
     parser.add_argument("database", metavar="DB", help="a database directory, from `hbmp index`")
     parser.add_argument(
-        "queries", metavar="QUERIES", help="features: .npy, .npz, .parquet, .csv, a folder, or a data set"
+        "queries", metavar="QUERIES", nargs="+", help="image files; or one of: " + DATA.replace("; or", ",")
     )
     parser.add_argument("-k", type=int, default=10, metavar="N", help="results a query (default: 10)")
     parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="only these rows of QUERIES (default: all)")
     parser.add_argument("--real-valued", action="store_true", help="ask with scores before the sign: finer distances")
     parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
-    parser.add_argument("--json", action="store_true", help="print a list of {query, results: [{id, distance, label}]}")
+    parser.add_argument("--json", action="store_true", help="print [{query, results: [{id, distance, label}]}]")
 
 
 def run(options) -> None:
@@ -28,30 +30,49 @@ def run(options) -> None:
     import numpy as np
 
     from hbmp import Database
-    from hbmp._inputs import read_features
+    from hbmp._inputs import inputs_for, read_queries
     from hbmp._table import Table
+    from hbmp.images import Images, UnreadableImage
 
     database = Database.load(options.database)
-    features = read_features(options.queries, data_dir=options.data_dir)
-    rows = np.arange(len(features)) if options.rows is None else np.array(options.rows)
-    if len(rows) and (rows.min() < 0 or rows.max() >= len(features)):
-        raise ValueError(f"{options.queries} has rows 0 to {len(features) - 1}, found {options.rows} in --rows.")
-    distances, ids = database.search(np.asarray(features[rows]), options.k, real_valued=options.real_valued)
-    found = []
-    for row, row_distances, row_ids in zip(rows.tolist(), distances.tolist(), ids.tolist(), strict=True):
-        labels = database.labels_of(row_ids)
-        hits = [
-            {"id": number, "distance": distance, "label": label}
-            for number, distance, label in zip(row_ids, row_distances, labels, strict=True)
-            if number >= 0  # a database smaller than k pads with -1
-        ]
-        found.append({"query": row, "results": hits})
+    data = read_queries(options.queries, data_dir=options.data_dir)
+    inputs = inputs_for(database.model, data, ", ".join(options.queries))
+    rows = np.arange(len(inputs)) if options.rows is None else np.array(options.rows)
+    if len(rows) and (rows.min() < 0 or rows.max() >= len(inputs)):
+        raise ValueError(f"{options.queries[0]} has rows 0 to {len(inputs) - 1}, found {options.rows} in --rows.")
+    asked = inputs[rows]
+    try:
+        distances, ids = database.search(asked, options.k, real_valued=options.real_valued)
+    except UnreadableImage as error:
+        broken = asked[asked.unreadable()].names
+        raise ValueError(f"{', '.join(broken)} cannot be read as an image; ask with another file.") from error
+    queries = asked.names if isinstance(asked, Images) else rows.tolist()
+    found = [
+        {"query": query, "results": _hits(database, row_ids, row_distances)}
+        for query, row_ids, row_distances in zip(queries, ids, distances, strict=True)
+    ]
     if options.json:
         print(json.dumps(found, ensure_ascii=False))
         return
+    columns = ("id", "distance", "label", *(["path"] if database.files is not None else []))
     lines = [
-        (str(query["query"]), str(rank), str(hit["id"]), f"{hit['distance']:.6g}", hit["label"] or "")
+        (str(query["query"]), str(rank), *(_cell(hit[column]) for column in columns))
         for query in found
         for rank, hit in enumerate(query["results"], start=1)
     ]
-    print(Table(("query", "rank", "id", "distance", "label"), tuple(lines), n_names=0, n_notes=1).text())
+    names = int(isinstance(asked, Images))
+    print(Table(("query", "rank", *columns), tuple(lines), n_names=names, n_notes=len(columns) - 2).text())
+
+
+def _hits(database, ids, distances) -> list[dict]:
+    """What is known of each item found; a database smaller than k pads with -1."""
+    found = zip(ids.tolist(), distances.tolist(), database.labels_of(ids), database.paths_of(ids), strict=True)
+    hits = [{"id": i, "distance": d, "label": label, "path": path} for i, d, label, path in found if i >= 0]
+    if database.files is None:
+        for hit in hits:
+            del hit["path"]
+    return hits
+
+
+def _cell(value) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -17,7 +17,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--features", metavar="DATA", help="features of the items, to draw them and encode them again")
     parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
     looks = parser.add_mutually_exclusive_group()
-    looks.add_argument("--images", metavar="DIR", help="a folder with the pictures of the items, in their order")
+    looks.add_argument("--images", metavar="DIR", help="where the items' images are (default: where they were indexed)")
     looks.add_argument("--thumbnails", metavar="FILE", help="their pixels: .npy, uint8 (n, h, w) or (n, h, w, 3)")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="to answer at (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 for any free one (default: 8000)")

@@ -12,6 +12,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,8 @@ class Data:
     """A data set in memory, rows in official order.
 
     labels (n,) classes, (n, c) 0/1 uint8, or None · features (n, d) float32 or float16, maybe memory-mapped, or None ·
-    images uint8 (n, h, w, 3), a list of paths, or None · split (n,): 0 query, 1 train, 2 further database, -1 unused.
+    images uint8 (n, h, w, 3), a list of paths, `hbmp.Images`, or None · split (n,): 0 query, 1 train, 2 further
+    database, -1 unused.
     """
 
     name: str
@@ -73,7 +75,8 @@ class Data:
             if isinstance(values, np.ndarray):
                 _digest_array(digest, values)
             elif values is not None:
-                digest.update("\n".join(Path(path).name for path in values).encode())  # type: ignore[attr-defined]
+                names: Any = getattr(values, "names", values)  # of `hbmp.Images`, or a list of paths
+                digest.update("\n".join(Path(path).name for path in names).encode())
         return digest.hexdigest()[:16]
 
     def _rows(self):

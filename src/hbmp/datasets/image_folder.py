@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp._image_files import ENDINGS, classes_of, image_files, split_of
+from hbmp._image_files import ENDINGS, classes_of, image_files, is_image_file, split_of
 from hbmp.datasets._base import Data, DataSet
 from hbmp.datasets._label_sets import matrix_of
 
@@ -34,7 +34,7 @@ class ImageFolder(DataSet):
         if not folder.is_dir():
             raise self.missing(folder)
         table = folder / "labels.csv"
-        return _from_csv(table) if table.is_file() else self._from_folders(folder)
+        return from_table(table, folder) if table.is_file() else self._from_folders(folder)
 
     def _from_folders(self, folder: Path) -> Data:
         files = image_files(folder)
@@ -56,9 +56,10 @@ class ImageFolder(DataSet):
         )
 
 
-def _from_csv(table: Path) -> Data:
+def from_table(table: Path, folder: Path) -> Data:
+    """The images that a table of `file,label` names, relative to the folder or absolute."""
     files, texts = _read_table(table)
-    images = [table.parent / file for file in files]
+    images = [folder / file for file in files]
     absent = [image for image in images if not image.is_file()]
     if absent:
         raise ValueError(f"{table} names {absent[0]}, which is not there ({len(absent)} such files).")
@@ -66,7 +67,18 @@ def _from_csv(table: Path) -> Data:
         labels, label_names = matrix_of([[part.strip() for part in text.split(";") if part.strip()] for text in texts])
     else:
         labels, label_names = np.array(texts), tuple(sorted(set(texts)))
-    return Data(name=table.parent.name, labels=labels, images=[str(image) for image in images], label_names=label_names)
+    return Data(
+        name=folder.resolve().name, labels=labels, images=[str(image) for image in images], label_names=label_names
+    )
+
+
+def names_files(table: Path) -> bool:
+    """Whether a file of labels is such a table: CSV with a first column `file`, or one of image files."""
+    if table.suffix.lower() != ".csv" or not table.is_file():
+        return False
+    with table.open(newline="", encoding="utf-8-sig") as lines:
+        first = next((row for row in csv.reader(lines) if row), [""])
+    return first[0].strip().lower() in _HEADERS or is_image_file(first[0].strip())
 
 
 def _read_table(table: Path) -> tuple[list[str], list[str]]:

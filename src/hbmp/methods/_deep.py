@@ -25,6 +25,7 @@ class DeepHasher(Hasher):
     """Base of the methods that are a loss; a subclass defines `make_loss`."""
 
     supervised = True
+    takes_images = True
     smoke = {"function": "linear"}
 
     function: object

@@ -67,6 +67,7 @@ class HBMP(Hasher):
     """
 
     paper = _Paper("Cakir, He & Sclaroff, ECCV 2018")
+    takes_images = True
     smoke = {"function": Linear(epochs=2), "max_items": 60}
 
     def __init__(

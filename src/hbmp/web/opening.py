@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ def open_collection(options, limits: Limits) -> Collection:
         check_same(database.model, model, f"{options.model} and {options.index}")
         database.model = model
     features = None if options.features is None else read_features(options.features, data_dir=options.data_dir)
-    pictures = Pictures(database.ids, images=_images(options), features=features)
+    pictures = Pictures(database.ids, images=_images(options, database), features=features)
     return Collection(database, pictures, max_k=limits.k)
 
 
@@ -60,7 +61,8 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _images(options):
+def _images(options, database: Database):
+    """What items look like: as asked for, else the images that the database was made from."""
     if options.thumbnails is not None:
         path = Path(options.thumbnails)
         if not path.is_file():
@@ -68,4 +70,15 @@ def _images(options):
         return np.load(path, mmap_mode="r", allow_pickle=False)
     if options.images is not None and not Path(options.images).exists():
         raise ValueError(f"There is no folder {options.images} to take images from.")
-    return options.images
+    if database.files is None:
+        return options.images
+    if options.images is not None:
+        database.files = database.files.moved(options.images)
+    elif not database.files.folder.is_dir():
+        print(
+            f"The images of {options.index} are no longer in {database.files.folder}, so items are drawn as bits; "
+            "--images says where they are now.",
+            file=sys.stderr,
+        )
+        return None
+    return database.files.images()

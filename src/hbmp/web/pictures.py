@@ -44,7 +44,7 @@ class Pictures:
         return None if self._features is None else np.asarray(self._features[self._feature_rows[[place]]])
 
     def draw(self, place: int, code: np.ndarray) -> tuple[bytes, str]:
-        """A picture of an item as bytes, with its media type."""
+        """A picture of an item as bytes, with its media type; `UnreadableImage` where its file is gone or broken."""
         if self._images is not None:
             return thumbnail(self._images, int(self._image_rows[place])), "image/png"
         features = self.features(place)

@@ -42,6 +42,7 @@ class Neighbour(BaseModel):
     id: int
     distance: float
     label: str | None
+    name: str | None = Field(description="its image file in the folder that was indexed; null where there is none")
     relevant: bool | None = Field(description="shares a label with the item asked for; null where that is not known")
 
 
@@ -69,6 +70,7 @@ class Item(BaseModel):
 
     id: int
     label: str | None
+    name: str | None = Field(description="its image file in the folder that was indexed; null where there is none")
     code: list[int]
     features: list[float] | None
     picture: str = Field(description="where its picture is")

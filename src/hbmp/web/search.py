@@ -68,6 +68,7 @@ class Collection:
         return {
             "id": item_id,
             "label": label,
+            "name": self._name(place),
             "code": self.index.codes([item_id])[0].tolist(),
             "features": None if features is None else features[0].astype(float).tolist(),
             "picture": f"items/{item_id}/picture",
@@ -81,7 +82,11 @@ class Collection:
 
     def draw(self, item_id: int) -> tuple[bytes, str]:
         """The picture of an item and its media type."""
-        return self.pictures.draw(self.place(item_id), self.index.codes([item_id])[0])
+        place = self.place(item_id)
+        try:
+            return self.pictures.draw(place, self.index.codes([item_id])[0])
+        except UnreadableImage as error:
+            raise Refused(self._lost(place), 404) from error
 
     def place(self, item_id: int) -> int:
         """Where an id stands among the items."""
@@ -113,8 +118,8 @@ class Collection:
         query = scores if question.mode == "real" else signs
         if query is None:
             raise Refused(
-                "The database keeps the signs of its items, not their scores. Ask in mode plain or weighted, or start "
-                "the server with --features or --images so that items can be encoded again."
+                "The database keeps the signs of its items, not their scores, and what this one was made of is not at "
+                "hand. Ask in mode plain or weighted, or start the server with --features or --images."
             )
         encoded = _since(started)
         weights = np.ones(n_bits) if question.mode == "plain" else self.weights_for(n_bits)
@@ -141,8 +146,11 @@ class Collection:
     def _results(self, ids: np.ndarray, distances: np.ndarray, query_id: int | None) -> list[dict[str, Any]]:
         labels = self.database.labels_of(ids)
         relevant = self._relevant(ids, query_id)
-        rows = zip(ids.tolist(), distances.tolist(), labels, relevant, strict=True)
-        return [{"id": i, "distance": d, "label": label, "relevant": same} for i, d, label, same in rows]
+        names = [self._name(self.place(item_id)) for item_id in ids.tolist()]
+        rows = zip(ids.tolist(), distances.tolist(), labels, names, relevant, strict=True)
+        return [
+            {"id": i, "distance": d, "label": label, "name": name, "relevant": same} for i, d, label, name, same in rows
+        ]
 
     def _relevant(self, ids: np.ndarray, query_id: int | None) -> list[bool | None]:
         """Whether each item shares the query's class, or one of its labels; None where that is not known."""
@@ -198,7 +206,18 @@ class Collection:
         if not self._has_scores():
             return None
         found = self.pictures.image(place) if self.n_features is None else self.pictures.features(place)
-        return self.model.project(found)[0]
+        try:
+            return self.model.project(found)[0]
+        except UnreadableImage:  # its file is gone; its signs are still known
+            return None
+
+    def _lost(self, place: int) -> str:
+        files = self.database.files
+        name = f"item {self.database.ids[place]}" if files is None else files.name(place)
+        return f"The image of {name} is gone or cannot be read; put it back, or index the folder again."
+
+    def _name(self, place: int) -> str | None:
+        return None if self.database.files is None else self.database.files.name(place)
 
     def _weights_for(self, n_bits: int) -> np.ndarray:
         """The best weights for the first bits where the model has a code book, else its weights cut short."""

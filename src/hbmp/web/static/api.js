@@ -67,7 +67,13 @@ export function picture(id) {
 
 export function show(image, id) {
   image.dataset.id = id;
-  picture(id).then((url) => { if (image.dataset.id === String(id)) image.src = url; }).catch(() => {});
+  image.title = "";
+  const mine = () => image.dataset.id === String(id);
+  picture(id).then((url) => { if (mine()) image.src = url; }).catch((error) => {
+    if (!mine()) return; // without its picture an item must not wear the one of another
+    image.removeAttribute("src");
+    image.title = error.message;
+  });
 }
 
 export function element(name, attributes = {}, ...children) {

@@ -94,7 +94,7 @@ async function askItem(id) {
   try {
     const item = await get(`items/${id}`);
     if (asked.id !== id) return;
-    showAsked(item.label === null ? `item ${id}` : `${item.label}`, (image) => show(image, id));
+    showAsked(item.label ?? item.name?.split("/").at(-1) ?? `item ${id}`, (image) => show(image, id));
     if (item.features && info.takes === "vectors") $("vector").value = item.features.join(", ");
   } catch { /* search has said what is wrong */ }
 }
@@ -202,9 +202,10 @@ function showResults(results) {
     const verdict = found.relevant === null ? "" : found.relevant ? "right" : "wrong";
     button.className = `found ${verdict}`;
     button.dataset.id = found.id;
-    const words = found.label ?? `item ${found.id}`;
+    const words = found.label ?? found.name?.split("/").at(-1) ?? `item ${found.id}`;
     const says = verdict && (found.relevant ? ", shares the label" : ", another label");
     button.setAttribute("aria-label", `${words}, item ${found.id}, distance ${distance(found.distance)}${says}`);
+    button.title = found.name ?? "";
     show(button.querySelector("img"), found.id);
     button.querySelector(".label").textContent = words;
     button.querySelector(".distance").textContent = distance(found.distance);
