@@ -1,6 +1,7 @@
 # Two commands do everything on a machine with Python >= 3.11 and make:
 #   make demo    install the core into .venv, fit HBMP on real digits, print what it did
 #   make test    install the development extras into .venv, run linter, type checker and tests
+# and one more, for who wants to read: make docs builds the pages of docs/ into site/.
 # Nothing stays outside this directory: caches and temporary files go to .cache/. Only the tests that start a database
 # or workers use a folder of the system's temporary directory while they run, because unix sockets take no long paths.
 
@@ -18,7 +19,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Packages are unpacked here rather than in /tmp, which is small on some machines.
 INSTALL := mkdir -p .cache/tmp && TMPDIR='$(CURDIR)/.cache/tmp' $(BIN)/pip install --quiet -c constraints.txt
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench docs clean
 
 demo: .venv/demo-installed
 	$(BIN)/python -m hbmp.demo
@@ -35,6 +36,10 @@ check: .venv/dev-installed
 bench: .venv/dev-installed
 	$(BIN)/python benchmarks/inference.py
 
+# Any warning, a link that leads nowhere among them, is an error.
+docs: .venv/dev-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -47,4 +52,4 @@ bench: .venv/dev-installed
 	touch $@ .venv/demo-installed
 
 clean:
-	rm -rf .venv .cache build dist src/*.egg-info
+	rm -rf .venv .cache build dist site src/*.egg-info

@@ -28,20 +28,10 @@ def load_script(path: str):
     return module
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        *(f"docs/{page}.md" for page in ("command-line", "compare", "images", "inference", "metrics", "serve")),
-    ],
-)
-def test_every_python_block_runs(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = python_blocks(page)
-    assert any("assert " in block for block in blocks)
-    namespace = {"__name__": "block"}
-    for number, block in enumerate(blocks, start=1):
-        exec(compile(block, f"{page}, block {number}", "exec", dont_inherit=True), namespace)
+def test_the_quickstart_ends_in_an_assertion():
+    """Its blocks are run by test_docs.py, with those of all pages."""
+    quickstart = python_blocks("README.md")[0].strip()
+    assert quickstart.splitlines()[-1].startswith("assert ")
 
 
 def test_readme_names_the_two_commands_and_the_makefile_has_them():

@@ -6,15 +6,14 @@ why in its row and the others go on. docs/compare.md explains each column.
 
 from __future__ import annotations
 
-EXAMPLE = "hbmp compare --data digits --methods hbmp pca_sign --bits 16 32"
+EXAMPLE = "hbmp compare digits --methods hbmp pca_sign --bits 16 32"
 
 
 def add_arguments(parser) -> None:
     """Data, methods, the split, and what to write."""
     data = parser.add_argument_group("data")
-    data.add_argument(
-        "--data", required=True, metavar="FILE", help="features: .npy, .npz, .parquet, .csv, or a data set"
-    )
+    data.add_argument("features", nargs="?", metavar="DATA", help=".npy, .npz, .parquet, .csv, a folder, or a data set")
+    data.add_argument("--data", metavar="FILE", help="the same, by name")
     data.add_argument("--labels", metavar="FILE", help="one class a row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …")
     data.add_argument("--query-data", metavar="FILE", help="queries of your own; then no row of --data is one")
     data.add_argument("--query-labels", metavar="FILE", help="their labels")
@@ -43,6 +42,12 @@ def run(options) -> None:
     from hbmp._inputs import read_with_queries, rows_or_share
     from hbmp.files import check_place, write_into_place
 
+    if (options.features is None) == (options.data is None):
+        found = "none" if options.data is None else f"{options.features} and --data {options.data}"
+        raise ValueError(
+            f"hbmp compare takes one set of features, found {found}. `hbmp compare --help` shows how to ask."
+        )
+    options.data = options.data or options.features
     for path in (options.csv, options.plot):
         check_place(path)  # before the work, not after it
     if options.plot:

@@ -1,0 +1,130 @@
+"""What the documentation site shows beyond the Markdown of docs/: source files, the changelog, the notebook, formulae.
+
+A page of docs/ is written to be read on its own as well, so it links to `../src/…#L17` and holds formulae between
+dollars. Here such links lead to pages made from the files they name, and formulae become MathML, which browsers draw
+without any script.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+ROOT = Path(__file__).parents[1]
+_LINK = re.compile(r"(\]\()(\.\./[^)\s]+)(\))")
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', flags=re.S)
+_API = re.compile(r"^<!-- api: (\w+) -->$", flags=re.M)
+_PICTURES = {".png", ".svg"}
+_PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
+
+
+def on_files(files, config):
+    """Add the pages that are made here."""
+    pages = [file for file in files if file.src_uri.endswith(".md")]
+    linked = {target for file in pages for target in _links_out(Path(file.abs_src_path).read_text(encoding="utf-8"))}
+    for folder in ("methods", "affinities", "functions", "backbones"):
+        linked |= {f"src/hbmp/{folder}/{name}.py" for name in _names(folder)}
+    for target in sorted(linked - set(_PAGES)):
+        files.append(_made(target, config))
+    files.append(File.generated(config, "changelog.md", content=_changelog()))
+    for notebook in sorted(ROOT.glob("docs/*.ipynb")):
+        files.append(File.generated(config, f"{notebook.stem}.md", content=as_markdown(notebook)))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Links out of docs/ lead to the pages made from their targets, and lists of classes are filled in."""
+    markdown = _API.sub(lambda match: "\n".join(_reference(match[1], name) for name in _names(match[1])), markdown)
+    return _LINK.sub(lambda match: match[1] + _here(match[2]) + match[3], markdown.replace(".ipynb)", ".md)"))
+
+
+def on_page_content(content, page, config, files):
+    """Formulae as MathML."""
+    return _FORMULA.sub(_mathml, content)
+
+
+def _mathml(match: re.Match) -> str:
+    kind = "block" if match[1] == "div" else "inline"
+    return f'<{match[1]} class="arithmatex">{convert(html.unescape(match[2]), display=kind)}</{match[1]}>'
+
+
+def _links_out(markdown: str) -> set[str]:
+    return {urlsplit(target).path.removeprefix("../") for _, target, _ in _LINK.findall(markdown)}
+
+
+def _here(target: str) -> str:
+    """Where in the site a link out of docs/ leads."""
+    parts = urlsplit(target)
+    path = parts.path.removeprefix("../")
+    if path in _PAGES:
+        return _PAGES[path]
+    if Path(path).suffix in _PICTURES:
+        return path
+    line = re.fullmatch(r"L(\d+)", parts.fragment)
+    return f"source/{path}.md" + (f"#L-{line[1]}" if line else "")
+
+
+def _made(target: str, config) -> File:
+    """A picture as it is, a text file as a page with numbered lines."""
+    path = ROOT / target
+    if not path.is_file():
+        raise PluginError(f"A page links to {target}, which is no file.")
+    if path.suffix in _PICTURES:
+        return File.generated(config, target, abs_src_path=str(path))
+    code = path.read_text(encoding="utf-8")
+    head = f"---\ntitle: {path.name}\nsearch:\n  exclude: true\n---\n# `{target}`\n\n"
+    drawn = highlight(code, PythonLexer(), HtmlFormatter(linenos="inline", lineanchors="L", wrapcode=True))
+    return File.generated(config, f"source/{target}.md", content=head + drawn)
+
+
+def _changelog() -> str:
+    return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
+
+
+def as_markdown(notebook: Path) -> str:
+    """A notebook as a page: text, code, and what it printed where that was kept."""
+    parts = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        printed = "".join("".join(output.get("text", [])) for output in cell["outputs"])
+        if printed:
+            parts.append(f"```text\n{printed.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(path.stem for path in (ROOT / "src" / "hbmp" / folder).glob("[!_]*.py"))
+
+
+def _reference(folder: str, name: str) -> str:
+    """The entry of one class: its name, its publication, its file, its docstring."""
+    path = ROOT / "src" / "hbmp" / folder / f"{name}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    facts = {
+        item.targets[0].id: item.value
+        for item in found.body
+        if isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name)
+    }
+    about = [text.value for text in ast.walk(facts.get("paper", ast.Pass())) if isinstance(text, ast.Constant)]
+    file = f"[{folder}/{name}.py](../src/hbmp/{folder}/{name}.py)"
+    level = 2 if folder == "methods" else 3  # the other folders share a page
+    options = f"    options: {{members: false, show_root_toc_entry: false, heading_level: {level + 1}}}\n"
+    lead = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ")
+    facts_line = " · ".join([*(str(text) for text in about if text), file])
+    return f"{'#' * level} {name}\n\n{lead}\n\n{facts_line}\n\n::: hbmp.{folder}.{name}.{found.name}\n{options}"
