@@ -84,7 +84,13 @@ class TrainingRun:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
+        self._tell_loss("after_step")
         self._update_average()
+
+    def _tell_loss(self, moment: str) -> None:
+        """Call `after_step` or `after_epoch` of the loss, or of the loss inside it, where it has one."""
+        for part in self.loss.modules() if hasattr(self.loss, "modules") else ():
+            getattr(part, moment, _nothing)()
 
     def _update_average(self) -> None:
         import torch
@@ -102,6 +108,7 @@ class TrainingRun:
 
     def end_epoch(self, validate, seconds: float) -> dict:
         """Close the epoch; what happened in it."""
+        self._tell_loss("after_epoch")
         loss, unmatched = (self.totals / max(1, self.batch)).tolist()
         rate = self.batch * self.recipe.batch_size / max(seconds, 1e-9)
         self.history.append(loss)
@@ -191,3 +198,7 @@ class TrainingRun:
         torch.set_rng_state(state["random"])
         if state["random_device"] is not None:
             torch.cuda.set_rng_state(state["random_device"], self.device)
+
+
+def _nothing() -> None:
+    """What most losses do after a step."""

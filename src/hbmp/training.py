@@ -3,7 +3,8 @@
 A `Recipe` says how to train; `train` does it for any module, any batches and any loss. Batches come from an object
 with `batches(generator, start)` that yields tuples `(inputs, *rest)` from batch number `start` on; the loss is called
 as `loss(module(inputs), *rest)`. A loss with parameters of its own (proxies, a classifier) is a module too and is
-trained along.
+trained along. A batch may ask the loss more than once (mixup, `accumulate`), so a loss does not count calls: where it
+has `after_step()` or `after_epoch()`, these are called once after each step of the optimiser and each epoch.
 """
 
 from __future__ import annotations

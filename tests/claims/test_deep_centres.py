@@ -119,7 +119,7 @@ def test_polarisation_is_a_hinge_for_every_label_and_bit(seed, margin):
         ]
         return sum(terms) / len(u)
 
-    loss = dpn._PolarisationLoss(centres, margin, adapt=False, n_samples=7)
+    loss = dpn._PolarisationLoss(centres, margin, adapt=False)
     away = torch.minimum((scores.detach() - margin).abs(), (scores.detach() + margin).abs()).min() > 2e-3
     assert_same_loss(loss, plain, scores, labels, rows, differences=bool(away))  # a hinge has no gradient at its corner
 
@@ -142,14 +142,16 @@ def test_polarisation_over_the_margin_bounds_the_wrong_bits(seed, margin):
 
 def test_adapted_targets_are_the_majority_of_their_samples_once_an_epoch():
     centres = np.ones((2, 3), dtype=np.float32)
-    loss = dpn._PolarisationLoss(centres, 1.0, adapt=True, n_samples=4)
+    loss = dpn._PolarisationLoss(centres, 1.0, adapt=True)
     rows, first, second = torch.arange(2), torch.tensor([[1.0, 0.0]] * 2), torch.tensor([[0.0, 1.0]] * 2)
     loss(torch.tensor([[-1.0, 2.0, -3.0], [-1.0, 1.0, 3.0]]), first, rows)
     assert (loss.centres == 1).all()  # the epoch is not over
     loss(torch.tensor([[1.0, -2.0, -3.0], [1.0, -1.0, -3.0]]), second, rows)
+    loss.after_epoch()
     assert loss.centres.tolist() == [[-1, 1, 1], [1, -1, -1]]  # where votes are equal the target stays
     assert not loss.votes.any()
-    assert loss.seen == 0
+    loss.after_epoch()
+    assert loss.centres.tolist() == [[-1, 1, 1], [1, -1, -1]]  # nobody voted
 
 
 # CSQ

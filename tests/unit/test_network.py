@@ -97,6 +97,43 @@ def test_what_a_loss_learns_is_trained_with_mixup_too(digits):
     assert not any(torch.equal(old, new) for old, new in zip(before, loss.parameters(), strict=True))
 
 
+class Counting(torch.nn.Module):
+    """A loss that notes how often it is asked, and told of steps and epochs."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = self.steps = self.epochs = 0
+
+    def forward(self, scores, targets):
+        self.asked += 1
+        return code_loss("hinge")(scores, targets)
+
+    def after_step(self):
+        self.steps += 1
+
+    def after_epoch(self):
+        self.epochs += 1
+
+
+@pytest.mark.parametrize(("settings", "asks"), [({}, 1), ({"mixup": 0.4}, 2), ({"mixup": 0.4, "accumulate": 2}, 4)])
+def test_a_loss_counts_steps_and_epochs_however_often_a_step_asks_it(settings, asks, digits):
+    pixels, y = digits
+    targets = np.where(np.eye(10)[y] > 0, 1.0, -1.0).astype(np.float32)
+    loss = Counting()
+    Network(**SMALL, epochs=2, **settings).learn(pixels[:128], loss, targets[:128], n_bits=10, random_state=0)
+    assert (loss.steps, loss.epochs, loss.asked) == (4, 2, 4 * asks)
+
+
+def test_mixup_leaves_the_sharpness_of_hashnet_as_it_is(digits):
+    pixels, y = digits
+    labels = np.eye(10, dtype=np.float32)[y]
+    for mixup in (0.0, 0.4):
+        loss = hbmp.get_method("hashnet")(8, hold=2).make_loss(labels, 0)
+        network = Network(**SMALL, epochs=1, mixup=mixup)
+        network.learn(pixels, loss, labels, np.arange(400), n_bits=8, random_state=0)
+        assert int(loss.step) == -(-400 // 64)
+
+
 def test_hbmp_learns_from_images_and_is_saved(digits, tmp_path):
     pixels, y = digits
     model = hbmp.HBMP(8, function=Network(**SMALL, epochs=20), random_state=0).fit(pixels, y)

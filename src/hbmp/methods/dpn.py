@@ -38,29 +38,24 @@ class _PolarisationLoss(nn.Module):
 
     centres: torch.Tensor
     votes: torch.Tensor
-    seen: torch.Tensor
 
-    def __init__(self, centres, margin, adapt, n_samples):
+    def __init__(self, centres, margin, adapt):
         super().__init__()
-        self.margin, self.adapt, self.n_samples = margin, adapt, n_samples
+        self.margin, self.adapt = margin, adapt
         self.register_buffer("centres", torch.from_numpy(centres))
         self.register_buffer("votes", torch.zeros_like(self.centres))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
     def forward(self, scores, labels, rows):
         scores = scores.float()
         value = polarisation(scores, labels, self.centres, self.margin).mean()
         if self.adapt:
-            self._count(signs_of(scores), labels)
+            self.votes += inner(labels.T, signs_of(scores).T)
         return value
 
-    def _count(self, signs, labels):
-        self.votes += inner(labels.T, signs.T)
-        self.seen += len(labels)
-        if self.seen >= self.n_samples:
-            self.centres = torch.where(self.votes == 0, self.centres, self.votes.sign())
-            self.votes.zero_()
-            self.seen.zero_()
+    def after_epoch(self) -> None:
+        """The majority of the epoch's codes becomes the target; where votes are equal it stays."""
+        self.centres = torch.where(self.votes == 0, self.centres, self.votes.sign())
+        self.votes.zero_()
 
 
 class DPN(DeepHasher):
@@ -111,7 +106,7 @@ class DPN(DeepHasher):
         if not self.margin > 0:
             raise ValueError(f"margin must be above 0, found {self.margin!r}.")
         centres = make_centres(self.centres, labels.shape[1], self.n_bits, np.random.default_rng(seed))
-        return _PolarisationLoss(centres, self.margin, self.adapt, len(labels))
+        return _PolarisationLoss(centres, self.margin, self.adapt)
 
     def finish(self, loss):
         """Keep the targets."""

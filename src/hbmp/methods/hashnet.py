@@ -42,11 +42,14 @@ class _HashNetLoss(nn.Module):
 
     def forward(self, scores, labels, rows):
         relaxed = torch.tanh(sharpness(self.step, self.growth, self.power, self.hold) * scores.float())
-        self.step += int(self.training)
         agreement = self.steepness * inner(relaxed, relaxed)
         alike, unlike = similar_and_not(labels, rows)
         share = jaccard(labels, labels)
         return mean_over(share * F.softplus(-agreement), alike) + mean_over(F.softplus(agreement), unlike)
+
+    def after_step(self) -> None:
+        """Count a step of the optimiser: t of β_t, however often the loss was asked in it."""
+        self.step += 1
 
 
 class HashNet(DeepHasher):
