@@ -47,6 +47,8 @@ def write(path: str | os.PathLike, header: dict, arrays: dict[str, NDArray]) -> 
 def read(path: str | os.PathLike, verify: bool = True) -> tuple[dict, dict[str, NDArray]]:
     """Header and read-only memory-mapped arrays of a file of any format up to this one; `verify` reads it all once."""
     path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"There is no index at {path}; {_instead(path)}")
     size = path.stat().st_size
     with open(path, "rb") as file:
         start = file.read(_START.size)
@@ -66,6 +68,12 @@ def read(path: str | os.PathLike, verify: bool = True) -> tuple[dict, dict[str, 
     if verify and not _digest_matches(path, size):
         raise ValueError(f"{path} has been altered: its checksum does not match. Save the index again.")
     return _READERS[number](path, header)
+
+
+def _instead(path: Path) -> str:
+    if (path / "index.hbmp").is_file():
+        return "it is a whole database, which `hbmp.Database.load` opens."
+    return "`Index.save` writes one."
 
 
 def _read_format_1(path: Path, header: dict) -> tuple[dict, dict[str, NDArray]]:

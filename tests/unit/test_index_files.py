@@ -92,6 +92,16 @@ def test_every_truncation_and_alteration_is_refused(tmp_path):
         hbmp.Index.load(path)
 
 
+def test_what_is_no_file_is_told_in_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match=r"There is no index at .*nowhere\.hbmp; `Index\.save` writes one\."):
+        hbmp.Index.load(tmp_path / "nowhere.hbmp")
+    with pytest.raises(ValueError, match="There is no index at"):
+        hbmp.Index.load(tmp_path)
+    hbmp.Index(8).save(tmp_path / "db" / "index.hbmp")
+    with pytest.raises(ValueError, match=r"it is a whole database, which `hbmp\.Database\.load` opens"):
+        hbmp.Index.load(tmp_path / "db")
+
+
 def test_a_later_format_is_named(tmp_path):
     path = tmp_path / "codes.hbmp"
     hbmp.Index(8).save(path)
