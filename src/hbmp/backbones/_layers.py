@@ -18,6 +18,12 @@ class Layers(nn.Sequential):
         super().__init__(OrderedDict(layers))
         self.n_features = n_features
 
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """One layer after the other; said here because torch compiles no code of its own package by itself."""
+        for layer in self:
+            input = layer(input)
+        return input
+
 
 def he_start(module: nn.Module) -> nn.Module:
     """Random weights that keep the size of the signal through ReLU layers (He et al., ICCV 2015)."""
