@@ -158,8 +158,8 @@ class Database:
         (folder / _DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path) -> Database:
-        """Read a directory written by `save`; the codes are memory-mapped."""
+    def load(cls, path, *, module=None) -> Database:
+        """Read a directory written by `save`, the codes memory-mapped; module: as for `hbmp.load`."""
         path = Path(path)
         if not (path / _DESCRIPTION).is_file():
             raise ValueError(f"{path} is not a database: it has no {_DESCRIPTION}. Make one with `hbmp index`.")
@@ -175,7 +175,7 @@ class Database:
         if len(index) != len(items["ids"]):
             raise ValueError(f"{path} holds {len(index)} codes but {len(items['ids'])} ids. Make the database again.")
         return cls(
-            load(path / "model"),
+            load(path / "model", module=module),
             index,
             items["ids"],
             labels=items.get("labels"),

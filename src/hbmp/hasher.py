@@ -126,9 +126,9 @@ def _described(X) -> str:
     return f"features of shape {np.shape(X)}" if hasattr(X, "shape") else f"a {type(X).__name__}"
 
 
-def load(path) -> Hasher:
-    """A model saved by `Hasher.save`."""
-    return storage.load(path)
+def load(path, *, module=None) -> Hasher:
+    """A model saved by `Hasher.save`; module: the torch network of your own that it was fitted with, if it was."""
+    return storage.load(path, module=module)
 
 
 def get_method(name: str) -> type[Hasher]:

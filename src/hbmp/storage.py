@@ -1,7 +1,8 @@
 """Models on disk: a directory of `model.json` (settings, scalars, names) and `arrays.safetensors`. Never pickle.
 
 A saved object is its class, its parameters and what it learned (attributes that end in an underscore). Only classes
-of this package are ever built from a file. The directory is written beside its place and renamed into it.
+of this package are ever built from a file. Code is never saved: a network of the user's own is left out, and given
+again when the model is loaded. The directory is written beside its place and renamed into it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ FORMAT = 1
 _FILES = ("arrays.safetensors", "model.json")
 
 
+@dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """What stands in a loaded model where something of the user's own was not saved: the name of its class."""
+
+    name: str
+
+
 def save(obj, path) -> None:
     """Write an estimator as a model directory; an earlier model of that name is replaced, nothing else is."""
     path = Path(path)
@@ -38,8 +46,8 @@ def save(obj, path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def load(path):
-    """Read a model directory written by `save`."""
+def load(path, *, module=None):
+    """Read a model directory written by `save`; module: what was left out of it, if anything was."""
     from safetensors.numpy import load_file
 
     path = Path(path)
@@ -56,7 +64,7 @@ def load(path):
     if found > FORMAT:
         raise ValueError(f"{path} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp.")
     try:
-        return _decode(content["model"], arrays)
+        return _Reader(arrays, module).decode(content["model"])
     except (KeyError, TypeError, AttributeError, ImportError) as error:
         raise ValueError(f"{path} does not fit this version of hbmp ({error!r}). Save it again.") from error
 
@@ -107,9 +115,11 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
         return {"dict": [[name, _encode(item, arrays, f"{key}.{name}")] for name, item in value.items()]}
     if type(value).__module__.startswith("hbmp."):
         params, state = _parts(value)
+        kept = {name: item for name, item in params.items() if name not in getattr(value, "not_saved", ())}
         return {
             "class": f"{type(value).__module__}:{type(value).__qualname__}",
-            "params": {name: _encode(item, arrays, f"{key}.{name}") for name, item in params.items()},
+            "params": {name: _encode(item, arrays, f"{key}.{name}") for name, item in kept.items()}
+            | {name: {"left_out": _name_of(item)} for name, item in params.items() if name not in kept},
             "state": {name: _encode(item, arrays, f"{key}.{name}") for name, item in state.items()},
         }
     raise ValueError(f"{key} is a {type(value).__name__}, which a saved model cannot hold.")
@@ -130,36 +140,48 @@ def _parts(obj) -> tuple[dict, dict]:
     return obj.get_params(deep=False), learned
 
 
-def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if isinstance(value, list):
-        return [_decode(item, arrays) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "array" in value:
-        return arrays[value["array"]]
-    if "strings" in value:
-        return np.array(value["strings"])
-    if "tuple" in value:
-        return tuple(_decode(item, arrays) for item in value["tuple"])
-    if "dict" in value:
-        return {name: _decode(item, arrays) for name, item in value["dict"]}
-    return _build(value, arrays)
+def _name_of(value) -> str:
+    return value.name if isinstance(value, LeftOut) else type(value).__name__
 
 
-def _build(value: dict, arrays: dict[str, np.ndarray]):
-    module, _, name = value["class"].partition(":")
-    if not module.startswith("hbmp."):
-        raise ValueError(f"The model asks for {value['class']}, which is not part of hbmp; it is not loaded.")
-    cls = getattr(importlib.import_module(module), name)
-    built_here = isinstance(cls, type) and cls.__module__ == module
-    if not built_here or not (issubclass(cls, BaseEstimator) or dataclasses.is_dataclass(cls)):
-        raise ValueError(f"The model asks for {value['class']}, which is not a part models are made of.")
-    obj = cls(**{name: _decode(item, arrays) for name, item in value["params"].items()})
-    for name, item in value["state"].items():
-        setattr(obj, name, _decode(item, arrays))
-    if hasattr(obj, "after_load"):
-        obj.after_load()
-    return obj
+class _Reader:
+    """Values from JSON; arrays: by name · module: for what was left out, or None."""
+
+    def __init__(self, arrays: dict[str, np.ndarray], module=None):
+        self.arrays, self.module = arrays, module
+
+    def decode(self, value: Any) -> Any:
+        """The value that `_encode` was given."""
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "array" in value:
+            return self.arrays[value["array"]]
+        if "strings" in value:
+            return np.array(value["strings"])
+        if "tuple" in value:
+            return tuple(self.decode(item) for item in value["tuple"])
+        if "dict" in value:
+            return {name: self.decode(item) for name, item in value["dict"]}
+        if "left_out" in value:
+            return LeftOut(str(value["left_out"])) if self.module is None else self.module
+        return self._build(value)
+
+    def _build(self, value: dict):
+        module, _, name = value["class"].partition(":")
+        if not module.startswith("hbmp."):
+            raise ValueError(f"The model asks for {value['class']}, which is not part of hbmp; it is not loaded.")
+        cls = getattr(importlib.import_module(module), name)
+        built_here = isinstance(cls, type) and cls.__module__ == module
+        if not built_here or not (issubclass(cls, BaseEstimator) or dataclasses.is_dataclass(cls)):
+            raise ValueError(f"The model asks for {value['class']}, which is not a part models are made of.")
+        obj = cls(**{name: self.decode(item) for name, item in value["params"].items()})
+        for name, item in value["state"].items():
+            setattr(obj, name, self.decode(item))
+        if hasattr(obj, "after_load"):
+            obj.after_load()
+        return obj
 
 
 def _version() -> str:

@@ -3,6 +3,7 @@
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -98,6 +99,46 @@ def test_a_module_of_your_own_is_copied_and_measured():
     assert all(torch.equal(tensor, before[name]) for name, tensor in own.state_dict().items())
     assert backbone.weights_note == "your own Sequential"
     assert hbmp.backbones.Module(own, size=20, n_features=20).build().n_features == 20
+
+
+class OwnNetwork(nn.Module):
+    """What a user would write."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, width, 3, stride=2), nn.BatchNorm2d(width), nn.AdaptiveAvgPool2d(2))
+
+    def forward(self, inputs):
+        return torch.relu(self.layers(inputs))
+
+
+def test_a_model_with_a_module_of_your_own_is_saved_without_its_code_and_given_it_again(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
+    backbone = hbmp.backbones.Module(OwnNetwork(), size=16)
+    network = hbmp.functions.Network(backbone, epochs=1, augmentation="none", device="cpu", batch_size=20)
+    model = hbmp.HBMP(8, function=network, random_state=0).fit(pixels, np.arange(40) % 4)
+    model.save(tmp_path / "model")
+    given = OwnNetwork()  # its own random weights: those of the training are in the file
+    again = hbmp.load(tmp_path / "model", module=given)
+    np.testing.assert_array_equal(again.project(pixels), model.project(pixels))
+    again.save(tmp_path / "again")
+    np.testing.assert_array_equal(
+        hbmp.load(tmp_path / "again", module=OwnNetwork()).transform(pixels), model.transform(pixels)
+    )
+    alone = hbmp.load(tmp_path / "model")
+    assert "OwnNetwork" in repr(alone)
+    np.testing.assert_array_equal(alone.codes_for([0, 1]), model.codes_for([0, 1]))  # these need no network
+    with pytest.raises(ValueError, match=r"a network of yours, OwnNetwork, whose code is not saved.*module=network"):
+        alone.transform(pixels)
+    alone.save(tmp_path / "untouched")  # may be passed on by someone who does not have it
+    passed_on = hbmp.load(tmp_path / "untouched", module=given)
+    np.testing.assert_array_equal(passed_on.transform(pixels), model.transform(pixels))
+    with pytest.raises(ValueError, match="other layers than the one that was trained: size mismatch"):
+        hbmp.load(tmp_path / "model", module=OwnNetwork(width=7)).transform(pixels)
+    database = hbmp.Database.build(model, pixels)
+    database.save(tmp_path / "db")
+    _, ids = hbmp.Database.load(tmp_path / "db", module=OwnNetwork()).search(pixels[:3], 1)
+    assert ids.shape == (3, 1)
 
 
 def test_a_module_that_does_not_fit_is_told():

@@ -9,6 +9,7 @@ from torch import nn
 
 from hbmp.backbones._base import Backbone
 from hbmp.backbones._layers import width_of
+from hbmp.storage import LeftOut
 
 
 class _Features(nn.Module):
@@ -35,9 +36,11 @@ class Module(Backbone):
     mean, scale : one number or one a channel: its input is (pixels − mean) / scale with pixels from 0 to 255
     n_features : how many features it gives, or None to find out
 
-    A saved model holds arrays and settings, not code; one with a network of your own is exported instead.
+    A saved model holds arrays and settings, not code: its trained weights are saved, the network itself is given again,
+    `hbmp.load(path, module=network)`; any network of the same layers will do, whatever its weights.
     """
 
+    not_saved = ("module",)
     smoke = {"module": nn.AdaptiveAvgPool2d(4), "size": 16}
 
     def __init__(self, module, *, size=224, mean=127.5, scale=127.5, n_features=None):
@@ -49,6 +52,11 @@ class Module(Backbone):
 
     def architecture(self) -> nn.Module:
         """A copy of the network as it is, checked on two blank images."""
+        if isinstance(self.module, LeftOut):
+            raise ValueError(
+                f"This model was fitted with a network of yours, {self.module.name}, whose code is not saved: give it "
+                "again, hbmp.load(path, module=network)."
+            )
         if not isinstance(self.module, nn.Module):
             raise ValueError(f"module must be a torch.nn.Module, found {type(self.module).__name__}.")
         try:
@@ -70,4 +78,4 @@ class Module(Backbone):
     @property
     def weights_note(self) -> str:
         """The class of the network, which is all that is known of it."""
-        return f"your own {type(self.module).__name__}"
+        return f"your own {self.module.name if isinstance(self.module, LeftOut) else type(self.module).__name__}"

@@ -218,7 +218,11 @@ class Network(HashFunction):
 
         device = pick_device(self.device)
         module = Hashing(self.backbone_.architecture(), self.n_bits_)
-        module.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in self.weights_.items()})
+        try:
+            module.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in self.weights_.items()})
+        except RuntimeError as error:  # only a network of the user's own can be another one
+            first = str(error).partition("\n")[2].strip().partition("\n")[0]
+            raise ValueError(f"The network given has other layers than the one that was trained: {first}") from error
         module = module.to(device).eval()
         self._module = (_channels_last(module) if self.channels_last else module, device)
         return self._module
