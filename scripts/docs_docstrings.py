@@ -19,7 +19,8 @@ def parameters(lines: str) -> list[tuple[str, str]]:
     for line in lines.splitlines():
         if line.startswith(" ") and found:
             names, text = found[-1]
-            found[-1] = (names, f"{text} {line.strip()}")
+            ended = "" if text.endswith((".", ",", ";", ":")) or not line.strip()[0].isupper() else "."
+            found[-1] = (names, f"{text}{ended} {line.strip()}")
         else:
             names, _, text = line.partition(" : ")
             found.append((names.strip(), text.strip()))

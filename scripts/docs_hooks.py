@@ -11,6 +11,7 @@ import ast
 import html
 import json
 import re
+import textwrap
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"(\]\()(\.\./[^)\s]+)(\))")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', flags=re.S)
 _API = re.compile(r"^<!-- api: (\w+) -->$", flags=re.M)
+_PAGE = re.compile(r"\[(?:docs/)?([\w-]+)\.(?:md|ipynb)\]\(\1\.(?:md|ipynb)")
 _PICTURES = {".png", ".svg"}
 _PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
 
@@ -44,14 +46,23 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links out of docs/ lead to the pages made from their targets, and lists of classes are filled in."""
+    """Lists of classes are filled in, links show titles of pages, and links out of docs/ lead to pages made here."""
+    titles = dict(_titles(config["nav"]))
     markdown = _API.sub(lambda match: "\n".join(_reference(match[1], name) for name in _names(match[1])), markdown)
-    return _LINK.sub(lambda match: match[1] + _here(match[2]) + match[3], markdown.replace(".ipynb)", ".md)"))
+    markdown = _PAGE.sub(lambda match: f"[{titles.get(f'{match[1]}.md', match[1])}]({match[1]}.md", markdown)
+    return _LINK.sub(lambda match: match[1] + _here(match[2]) + match[3], markdown)
 
 
 def on_page_content(content, page, config, files):
     """Formulae as MathML."""
     return _FORMULA.sub(_mathml, content)
+
+
+def _titles(nav):
+    """(page, title) of everything in the navigation."""
+    for entry in nav:
+        for title, value in entry.items():
+            yield from _titles(value) if isinstance(value, list) else [(value, title)]
 
 
 def _mathml(match: re.Match) -> str:
@@ -124,7 +135,21 @@ def _reference(folder: str, name: str) -> str:
     about = [text.value for text in ast.walk(facts.get("paper", ast.Pass())) if isinstance(text, ast.Constant)]
     file = f"[{folder}/{name}.py](../src/hbmp/{folder}/{name}.py)"
     level = 2 if folder == "methods" else 3  # the other folders share a page
-    options = f"    options: {{members: false, show_root_toc_entry: false, heading_level: {level + 1}}}\n"
+    options = "    options: {members: false, show_root_heading: false, show_root_toc_entry: false}\n"
     lead = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ")
     facts_line = " · ".join([*(str(text) for text in about if text), file])
-    return f"{'#' * level} {name}\n\n{lead}\n\n{facts_line}\n\n::: hbmp.{folder}.{name}.{found.name}\n{options}"
+    call = f"```python\nhbmp.{folder}.{found.name}({_arguments(found)})\n```"
+    return (
+        f"{'#' * level} {name}\n\n{lead}\n\n{facts_line}\n\n{call}\n\n::: hbmp.{folder}.{name}.{found.name}\n{options}"
+    )
+
+
+def _arguments(found: ast.ClassDef) -> str:
+    """What a class is made from, with the defaults."""
+    made = [node.args for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    if not made:
+        return ""
+    made[0].args = made[0].args[1:]  # without self
+    written = ast.unparse(made[0])
+    lines = textwrap.wrap(written, 84, break_long_words=False, break_on_hyphens=False)
+    return written if len(written) < 60 else "\n" + textwrap.indent("\n".join(lines), "    ") + "\n"

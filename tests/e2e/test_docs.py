@@ -162,8 +162,11 @@ def test_the_site_asks_no_other_machine(site):
 def test_the_site_shows_formulae_sources_and_parameters(site):
     pages = {page.relative_to(min(site, key=lambda path: len(path.parts)).parent).as_posix(): page for page in site}
     mathematics = pages["mathematics.html"].read_text(encoding="utf-8")
-    assert mathematics.count("<math") > 40
-    assert "\\mathbf" not in re.sub(r"<script.*?</script>", "", mathematics, flags=re.S)
+    formulae = re.findall(r"<math.*?</math>", mathematics, flags=re.S)
+    assert len(formulae) > 40
+    assert [
+        text for formula in formulae for text in re.findall(r"\\\w+", formula)
+    ] == []  # commands that were not known
     assert "L-17" in site[pages["source/src/hbmp/pursuit/pursuit.py.html"]].places
     methods = pages["api-methods.html"].read_text(encoding="utf-8")
     assert "seed of the randomised solver" in methods
