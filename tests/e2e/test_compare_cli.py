@@ -44,6 +44,18 @@ def test_the_table_is_on_stdout_and_nothing_else(folder):
     assert "seed 4" in done.stdout
 
 
+def test_features_come_first_or_by_name_but_once(folder, capsys):
+    rest = ["--labels", "labels.csv", "--methods", "lsh", "--bits", "8"]
+    told = []
+    for words in (["features.npy"], ["--data", "features.npy"]):
+        assert cli.main(["compare", *words, *rest]) == 0
+        told.append(capsys.readouterr().out.splitlines()[2])
+    assert told[0] == told[1]
+    for words, found in (([], "none"), (["features.npy", "--data", "b.npy"], "features.npy and --data b.npy")):
+        assert cli.main(["compare", *words, *rest]) == 2
+        assert f"one set of features, found {found}." in capsys.readouterr().err
+
+
 def test_files_and_json_hold_the_same_scores(folder, capsys):
     pytest.importorskip("matplotlib")
     words = ["--methods", "pca_sign", "--bits", "4", "8", "--json", "--csv", "rows.csv", "--plot", "scores.png"]
