@@ -76,7 +76,8 @@ class FileSource:
 class ParquetSource:
     """A column of encoded images in one or more Parquet files: bytes, or {bytes, path} as Hugging Face writes them.
 
-    Row groups are read as they are needed and kept while they are few, so rows in order read every group once.
+    Row groups are read as they are needed and kept while they are few, so rows in order read every group once. An order
+    that jumps about reads a group for nearly every image of a file larger than what is kept; `read_together` mends it.
     """
 
     def __init__(self, files: Sequence[Path], column: str):
@@ -84,10 +85,11 @@ class ParquetSource:
         self.column = column
         groups = []
         for number, file in enumerate(self.files):
-            groups += [(number, group, n_rows) for group, n_rows in enumerate(_groups(file, column))]
-        self._place = [(number, group) for number, group, _ in groups]
-        self._first = np.cumsum([0, *(n_rows for _, _, n_rows in groups)])
-        per_file = np.bincount([number for number, _, _ in groups], [n for _, _, n in groups], len(self.files))
+            groups += [(number, group, *sizes) for group, sizes in enumerate(_groups(file, column))]
+        self._place = [(number, group) for number, group, *_ in groups]
+        self._first = np.cumsum([0, *(n_rows for *_, n_rows, _ in groups)])
+        self._bytes = np.array([n_bytes for *_, n_bytes in groups], dtype=np.int64)
+        per_file = np.bincount([number for number, *_ in groups], [n for *_, n, _ in groups], len(self.files))
         self._first_of_file = np.cumsum([0, *per_file]).astype(int)
         self._start()
 
@@ -128,6 +130,25 @@ class ParquetSource:
             f" and {len(self.files) - 1} more" * (len(self.files) > 1)
         )
 
+    def read_together(self, rows: np.ndarray) -> np.ndarray:
+        """The positions of rows in a shuffled order, put so that every row group is read once.
+
+        Groups stay in the order in which they are first asked for. As many of them as half of what is kept holds are
+        one window (batches decoded ahead may need the next one), and within a window the order stays as it was.
+        """
+        group_of = np.searchsorted(self._first, rows, side="right") - 1
+        asked, first = np.unique(group_of, return_index=True)
+        asked = asked[np.argsort(first)]
+        if self._bytes[asked].sum() <= _CACHED_BYTES:
+            return np.arange(len(rows))
+        window_of = np.zeros(len(self._bytes), dtype=np.int64)
+        window, held = 0, 0
+        for group in asked:
+            if held and held + self._bytes[group] > _CACHED_BYTES // 2:
+                window, held = window + 1, 0
+            window_of[group], held = window, held + self._bytes[group]
+        return np.argsort(window_of[group_of], kind="stable")
+
     def _group_of(self, row: int) -> int:
         return int(np.searchsorted(self._first, row, side="right")) - 1
 
@@ -166,8 +187,8 @@ def image_columns(file: str | Path) -> list[str]:
     return [field.name for field in _schema(file) if _may_hold_images(field.type)]
 
 
-def _groups(file: str, column: str) -> list[int]:
-    """Rows of each row group, once the column is known to fit."""
+def _groups(file: str, column: str) -> list[tuple[int, int]]:
+    """Rows of each row group and bytes of its images, once the column is known to fit."""
     found = image_columns(file)
     if column not in found:
         raise ValueError(
@@ -177,7 +198,12 @@ def _groups(file: str, column: str) -> list[int]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file) as parquet:
-        return [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+        groups = [parquet.metadata.row_group(i) for i in range(parquet.num_row_groups)]
+        chunks = [[group.column(i) for i in range(group.num_columns)] for group in groups]
+        return [
+            (group.num_rows, sum(c.total_uncompressed_size for c in parts if c.path_in_schema.split(".")[0] == column))
+            for group, parts in zip(groups, chunks, strict=True)
+        ]
 
 
 def _schema(file: str | Path):

@@ -42,6 +42,8 @@ class ImageBatches:
     def batches(self, generator, start: int = 0):
         """One pass in a fresh order, from batch number `start` on."""
         order = torch.randperm(len(self._rows), generator=generator)[: len(self) * self.batch_size]
+        if self._pixels is None:
+            order = torch.from_numpy(self.images.read_together(order.numpy()))
         for pixels, rows in self._in_order(order[start * self.batch_size :]):
             inputs = self.view.for_training(pixels)
             rest = [tensor[rows] for tensor in self.rest]
