@@ -192,6 +192,24 @@ def test_checkpoint_of_a_network_goes_on(digits, tmp_path):
     np.testing.assert_array_equal(first.project(pixels), again.project(pixels))
 
 
+def test_tensorboard_reads_what_each_epoch_wrote(digits, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    pixels, y = digits
+    targets = hbmp.infer_codes(2 * np.eye(10) - 1, 8).codes[y]
+    folder = tmp_path / "log"
+    function = Network(**SMALL, epochs=3, validation=0.2, log_dir=str(folder)).fit(pixels, targets, random_state=0)
+    assert len(list(folder.iterdir())) == 1
+    events = EventAccumulator(str(folder)).Reload()
+    assert set(events.Tags()["scalars"]) == {"loss", "samples_per_second", "unmatched", "validation"}
+    losses = events.Scalars("loss")
+    assert [event.step for event in losses] == [1, 2, 3]
+    np.testing.assert_allclose([event.value for event in losses], function.loss_, rtol=1e-6)
+    assert all(0 <= event.value <= 1 for event in events.Scalars("validation"))
+    hbmp.HBMP(8, function=function, random_state=0).fit(pixels, y)  # a second training writes a file of its own
+    assert len(list(folder.iterdir())) == 2
+
+
 def test_what_does_not_fit_is_said(digits):
     pixels, y = digits
     with pytest.raises(ValueError, match=r"Kernel does not take images. Use function='network'"):
