@@ -267,8 +267,10 @@ def main() -> None:
     parser.add_argument("--backbone", help="default: efficientnet_lite0 on a GPU, tiny elsewhere")
     parser.add_argument("--batches", type=int, nargs="+")
     parser.add_argument("--skip", nargs="+", choices=["graph", "compile"], default=[])
+    parser.add_argument("--try-kernels", action="store_true", help="let cuDNN measure which kernels are quickest")
     parser.add_argument("--output", type=Path, default=Path("results/benchmark-training.json"))
     options = parser.parse_args()
+    torch.backends.cudnn.benchmark = options.try_kernels
     device = pick_device(options.device)
     cuda = device.startswith("cuda")
     bench = Bench(options.backbone or ("efficientnet_lite0" if cuda else "tiny"), device)
@@ -279,6 +281,7 @@ def main() -> None:
     report = {
         "what": f"{type(bench.described).__name__} at {bench.described.size} px, {N_BITS} bits, channels last",
         "precision": str(bench.precision).removeprefix("torch."),
+        "kernels_tried_out": options.try_kernels,
         "targets_on_an_h200": TARGETS,
         **found,
         "per_image": {name: round(value, 3) for name, value in per_image.items()},

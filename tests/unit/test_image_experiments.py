@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 import hbmp
-from hbmp import _experiment_queue, datasets, experiment, metrics, protocols
+from hbmp import _experiment_queue, datasets, experiment, metrics, protocols, recipes
 from hbmp import _experiment_store as store
-from hbmp._experiment_codes import make_method
+from hbmp._experiment_codes import Codes, make_method
 from hbmp._experiment_queue import run_queue
 from hbmp.datasets import _pack
 from hbmp.experiment import Cell
@@ -184,6 +184,32 @@ def test_voc_images_are_packed_in_the_order_of_the_labels(tmp_path):
     (folder / "images" / "a.jpg").unlink()
     with pytest.raises(ValueError, match=r"lacks 1 of 3 images, a\.jpg first"):
         _pack.pack_images(folder, size=8)
+
+
+def test_figures_show_the_codes_that_a_run_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "cifar10").mkdir()
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        records = rng.integers(0, 256, (60, 3073), dtype=np.uint8)
+        records[:, 0] = np.arange(60) % 10
+        records.tofile(tmp_path / "cifar10" / f"{name}.bin")
+    labels = datasets.load("cifar10", tmp_path).labels
+    split = protocols.get("cifar-1", query_per_class=4, train_per_class=4).split(datasets.load("cifar10", tmp_path), 0)
+    for n_bits in (48, 32):
+        centres = rng.choice(np.array([-1, 1], np.int8), (10, n_bits))
+        query, database = centres[labels[split.query]], centres[labels[split.database]]
+        codes = Codes(query, database, np.ones(n_bits))
+        for method in ("hbmp", "mihash"):
+            path = tmp_path / "codes" / f"{_image_grid.figure_cell(method, n_bits, 0).key}.npz"
+            _experiment_queue.save_codes(path, codes, split)
+    for figure in ("fig3", "fig4"):
+        text = recipes.reproduce(figure, data_dir=tmp_path, results=tmp_path, device="cpu")
+        assert "networks trained on" in text
+        (tmp_path / "figures" / f"{figure}.png").unlink()
+    assert "hbmp, 32 bits: 30 of 30 are neighbours" in text
+    for path in (tmp_path / "codes").iterdir():
+        path.unlink()
+    assert "networks trained on" in recipes.reproduce("fig4", data_dir=tmp_path, results=tmp_path, device="cpu")
 
 
 def test_folded_network_gives_the_same_scores_without_normalising():

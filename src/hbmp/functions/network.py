@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 from sklearn.base import clone
 
@@ -28,8 +30,8 @@ class Network(HashFunction):
     ema : how much of the averaged weights each step keeps, 0 for none
     precision : "auto" (bf16 on a GPU, float32 on a CPU), "float32", "bf16" or "fp16"
     channels_last : how pictures lie in memory on the device
-    compile : compile the backbone for training, about a minute once a process; each epoch then leaves out the few
-        images that do not fill a batch
+    compile : compile the backbone for training and let cuDNN try out its kernels, about a minute once a process; each
+        epoch then leaves out the few images that do not fill a batch
     accumulate : parts that a batch is computed in, for networks that do not fit at once
     validation, patience : share of the images held out to watch mAP on; training stops after `patience` epochs without
         a better one, and the best weights are kept
@@ -100,17 +102,15 @@ class Network(HashFunction):
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X, targets, *, bit_weights=None, random_state=None):
-        """Learn the targets (n, bits) from images."""
+    def code_loss(self, bit_weights=None):
+        """The loss named by `loss`, each bit as important as its weight where `bit_importance` says so."""
         from hbmp.device import to_torch
 
         importance = None
         if self.bit_importance and bit_weights is not None:
             share = np.abs(bit_weights) / max(np.abs(bit_weights).mean(), 1e-12)
             importance = to_torch(share.astype(np.float32), pick_device(self.device))
-        targets = np.ascontiguousarray(targets)
-        loss = code_loss(self.loss, importance)
-        return self.learn(X, loss, targets, n_bits=targets.shape[1], random_state=random_state)
+        return code_loss(self.loss, importance)
 
     def learn(self, X, loss, *rest, n_bits, random_state=None):
         """Minimise `loss(scores, *rest)` over images; a loss that is a module is trained along."""
@@ -124,7 +124,7 @@ class Network(HashFunction):
         seed = draw_seed(rng)
         backbone = self._described_backbone()
         kept, held = _held_out(len(images), self.validation, rng)
-        with seeded(seed, device):
+        with seeded(seed, device), _kernels_tried_out(self.compile):
             module = Hashing(backbone.build(), n_bits).to(device)
             if self.channels_last:
                 module = _channels_last(module)
@@ -278,6 +278,19 @@ def _channels_last(module):
     import torch
 
     return module.to(memory_format=torch.channels_last)
+
+
+@contextlib.contextmanager
+def _kernels_tried_out(wanted: bool):
+    """cuDNN measures which of its kernels are quickest for the sizes it meets, in here alone."""
+    import torch
+
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = wanted or before
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def _held_out(n: int, share: float, rng) -> tuple[np.ndarray, np.ndarray | None]:

@@ -8,6 +8,7 @@ by their loss and their target codes alone.
     hbmp         HBMP trained for each code length alone, three seeds
     constant     plain Hamming targets (constant) in place of weighted ones (regress)
     instances    codes inferred for every training image in place of every class or label set
+    figures      the rival of Figure 3 at its code length
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ RIVALS = ("csq", "dpsh", "orthohash", "greedyhash", "mihash", "hashnet", "dtsh",
 _PARTS = ("nested", "rivals", "hbmp", "constant", "instances")
 _INSTANCES = {"cifar-1": "same_class", "voc2007": "shared_labels"}
 
-PARTS = tuple(
-    f"{part}-{protocol}" for protocol in DATA for part in _PARTS if (part, protocol) != ("instances", "cifar-2")
+PARTS = (
+    *(f"{part}-{protocol}" for protocol in DATA for part in _PARTS if (part, protocol) != ("instances", "cifar-2")),
+    "figures-cifar-1",
 )
 """All parts, most telling first; codes for each of 50,000 images are left out."""
 
@@ -81,7 +83,23 @@ def _instances(protocol: str) -> list[Cell]:
     return [_cell(protocol, n_bits, 0, params) for n_bits in FEW_BITS[protocol]]
 
 
-_MAKERS = {"nested": _nested, "rivals": _rivals, "hbmp": _alone, "constant": _constant, "instances": _instances}
+def _figures(protocol: str) -> list[Cell]:
+    return [figure_cell("mihash", 48, 0)]
+
+
+def figure_cell(method: str, n_bits: int, seed: int) -> Cell:
+    """The cell whose codes a figure shows: a network on CIFAR-10 under cifar-1."""
+    return _cell("cifar-1", n_bits, seed, network("cifar-1"), method=method)
+
+
+_MAKERS = {
+    "figures": _figures,
+    "nested": _nested,
+    "rivals": _rivals,
+    "hbmp": _alone,
+    "constant": _constant,
+    "instances": _instances,
+}
 
 
 def _cell(protocol, n_bits, seed, params, *, method="hbmp", codes="function") -> Cell:

@@ -1,6 +1,7 @@
 """Figure 3 (supplement): t-SNE of 48-bit codes of queries, HBMP beside another method.
 
-The paper shows ten classes of ImageNet100 and MIHash; here CIFAR-10 features, or the digits where those are missing.
+The paper shows ten classes of ImageNet100 and MIHash; here CIFAR-10: codes of networks where a run on images kept them
+(`run-grid images --keep-codes`), else of functions on features, or the digits where those are missing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     data, protocol, note = at_hand(data_dir)
     n_bits, seed = (bits or [48])[0], (seeds or [0])[0]
     rival = next(name for name in RIVALS if name in catalog.names("methods"))
+    of_images = _figures.from_images(results, "fig3", "tsne", ("hbmp", rival), n_bits, seed, data_dir, points_of_images)
+    if of_images is not None:
+        note = "Drawn from the codes of networks trained on the images of CIFAR-10."
+        return "\n\n".join([note, _figures.drawn(lambda: draw(of_images, results))])
     records = []
     for method, params in (("hbmp", BEST_HBMP), (rival, {})):
         what = {"method": method, "params": params, "data": data.name}
@@ -51,6 +56,11 @@ def points(data, protocol, settings: dict, device: str) -> dict:
     method.fit(np.asarray(data.features[split.train], dtype=np.float32), data.labels[split.train])
     codes = method.transform(np.asarray(data.features[split.query], dtype=np.float32))
     return {**places(codes, settings["seed"]), "classes": data.labels[split.query].tolist()}
+
+
+def points_of_images(data, codes: dict, seed: int) -> dict:
+    """The same from the codes that a run on images kept."""
+    return {**places(codes["query"], seed), "classes": data.labels[codes["query_rows"]].tolist()}
 
 
 def places(codes: np.ndarray, seed: int) -> dict:
@@ -84,8 +94,9 @@ def panels(records: list[dict], names=()):
             x, y = np.array(record["x"])[chosen], np.array(record["y"])[chosen]
             axis.scatter(x, y, s=7, color=colour, linewidths=0)
             if len(names):
-                word = axis.text(np.median(x), np.median(y), names[int(value)], ha="center", va="center", fontsize=9)
-                word.set_bbox({"boxstyle": "round,pad=0.18", "facecolor": "white", "alpha": 0.8, "linewidth": 0})
+                middle = (float(np.median(x)), float(np.median(y)))
+                word = axis.annotate(names[int(value)], middle, (0, 10), textcoords="offset points", ha="center")
+                word.set_bbox({"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75, "linewidth": 0})
         settings = record["settings"]
         axis.set_title(f"{settings['method']}, {settings['bits']} bits, {settings['data']}")
         reach = 1.05 * max(np.abs(record["x"]).max(), np.abs(record["y"]).max())

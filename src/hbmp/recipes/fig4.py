@@ -1,6 +1,7 @@
 """Figure 4 (supplement): the ten nearest images of three queries, neighbours framed green, others red.
 
-The paper shows ImageNet100 and MIHash; here CIFAR-10 images with their features, or the digits where those are missing.
+The paper shows ImageNet100 and MIHash; here CIFAR-10: found by codes of networks where a run on images kept them
+(`run-grid images --keep-codes`), else of functions on features, or the digits where those are missing.
 """
 
 from __future__ import annotations
@@ -23,12 +24,21 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     data, images, protocol, note = at_hand(data_dir)
     n_bits, seed = (bits or [32])[0], (seeds or [0])[0]
     rival = next(name for name in RIVALS if name in catalog.names("methods"))
+    methods = ("hbmp", rival)
+    records = _figures.from_images(results, "fig4", "retrieval", methods, n_bits, seed, data_dir, retrieve_images)
+    if records is not None:
+        images = datasets.load("cifar10", data_dir).images
+        return _told("Drawn from CIFAR-10 and the codes of networks trained on its images.", records, images, results)
     records = []
     for method, params in (("hbmp", BEST_HBMP), (rival, {})):
         what = {"method": method, "params": params, "data": data.name}
         settings = {"panel": "retrieval", **what, "bits": n_bits, "seed": seed}
         compute = partial(retrieve, data, protocol, settings, device)
         records.append(_figures.measured(results, "fig4", settings, compute, device=device))
+    return _told(note, records, images, results)
+
+
+def _told(note: str, records: list[dict], images, results) -> str:
     found = [f"{_title(record)}: {_n_hits(record)} of {3 * N_SHOWN} are neighbours." for record in records]
     return "\n\n".join([note, *found, _figures.drawn(lambda: draw(records, images, results))])
 
@@ -46,19 +56,39 @@ def at_hand(data_dir):
 
 def retrieve(data, protocol, settings: dict, device: str) -> dict:
     """The nearest database rows of one query of each of three classes, by the method's own distance."""
-    from hbmp import hamming
     from hbmp._experiment_codes import make_method
 
     split = protocol.split(data, settings["seed"])
     method = make_method(settings["method"], settings["bits"], settings["params"], seed=settings["seed"], device=device)
     method.fit(np.asarray(data.features[split.train], dtype=np.float32), data.labels[split.train])
-    classes = np.random.default_rng(settings["seed"]).choice(np.unique(data.labels), 3, replace=False)
-    queries = np.array([split.query[data.labels[split.query] == value][0] for value in classes])
-    signs = method.transform(np.asarray(data.features[queries], dtype=np.float32))
+    chosen = _three(data.labels[split.query], settings["seed"])
+    signs = method.transform(np.asarray(data.features[split.query[chosen]], dtype=np.float32))
     database = method.transform(np.asarray(data.features[split.database], dtype=np.float32))
-    distances = hamming.distances(signs, database, method.bit_weights_)
-    nearest = split.database[np.argsort(distances, axis=1, kind="stable")[:, :N_SHOWN]]
-    hits = data.labels[nearest] == data.labels[queries][:, None]
+    return _nearest(signs, database, method.bit_weights_, data.labels, split.query[chosen], split.database)
+
+
+def retrieve_images(data, codes: dict, seed: int) -> dict:
+    """The same from the codes that a run on images kept."""
+    labels = data.labels
+    chosen = _three(labels[codes["query_rows"]], seed)
+    queries = codes["query_rows"][chosen]
+    signs, weights = codes["query"][chosen], codes["bit_weights"]
+    return _nearest(signs, codes["database"], weights, labels, queries, codes["database_rows"])
+
+
+def _three(classes: np.ndarray, seed: int) -> np.ndarray:
+    """Where the first query of each of three classes stands."""
+    values = np.random.default_rng(seed).choice(np.unique(classes), 3, replace=False)
+    return np.array([np.flatnonzero(classes == value)[0] for value in values])
+
+
+def _nearest(signs, database, weights, labels, queries, rows) -> dict:
+    """The rows of the data nearest to each query (3, bits) by weighted distance, and whether they are neighbours."""
+    from hbmp import hamming
+
+    distances = hamming.distances(signs, database, weights)
+    nearest = rows[np.argsort(distances, axis=1, kind="stable")[:, :N_SHOWN]]
+    hits = labels[nearest] == labels[queries][:, None]
     return {"queries": queries.tolist(), "nearest": nearest.tolist(), "hits": hits.tolist()}
 
 
