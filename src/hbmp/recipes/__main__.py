@@ -67,6 +67,7 @@ def _run_in_time(cells, options) -> None:
         data_dir=options.data_dir,
         device=options.device,
         compile=options.compile,
+        scorers=max(2, options.jobs),
         keep_codes=options.keep_codes,
     )
     print(f"{len(outcome.finished)} cells of {options.name} are in {options.results}, {len(outcome.left)} are left.")
@@ -130,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--data-dir", help="where the data sets lie (default: $HBMP_DATA, or data)")
         verb.add_argument("--results", default="results", help="where results are kept (default: results)")
         verb.add_argument("--device", default="auto", help="auto, cpu or cuda")
-        verb.add_argument("--jobs", type=int, default=1, help="cells at a time, each in a process of its own")
+        verb.add_argument(
+            "--jobs", type=int, default=1, help="cells (with --minutes: scorings) at a time, in processes"
+        )
         verb.add_argument("--bits", type=int, nargs="+", help="only these code lengths")
         verb.add_argument("--seeds", type=int, nargs="+", help="only these seeds")
     return parser
