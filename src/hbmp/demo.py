@@ -1,66 +1,298 @@
-"""The first thing a new user runs: HBMP on real handwritten digits, next to the signs of principal components."""
+"""The first thing a new user runs: HBMP against six methods on real data, a database to search, a report to look at.
+
+    done = hbmp.demo.run("demo")
+
+demo/report.html       pictures, tables, and the lines that go on      demo/demo.json   the same numbers for programs
+demo/model, demo/db    the digits' model and searchable database       demo/queries.npy three queries of it
+demo/thumbnails.npy    how its items look                              demo/cifar10/    the same where it is at hand
+"""
 
 from __future__ import annotations
 
+import json
+import shlex
+import shutil
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 import hbmp
-from hbmp import hamming, metrics
+from hbmp import _demo_data, _demo_page, metrics
+from hbmp._demo_data import Example
+from hbmp._experiment_codes import make_method
+from hbmp.comparison import Comparison
+from hbmp.database import Database
+from hbmp.device import pick_device
+from hbmp.files import beside, write_into_place
+
+METHODS = ("hbmp", "lsh", "itq", "cca_itq", "ksh", "sdh", "greedyhash")
+RIVALS = ("itq", "lsh")  # drawn beside HBMP: the first that gives codes of that length
+BITS = (12, 24, 48)
+QUERIES = {"typical": 0.5, "hard": 0.1, "hardest": 0.0}  # by the share of queries that fare worse
+N_SHOWN = 10
+_MARK = "demo.json"
 
 
-def main() -> None:
-    """Fit on 1,397 digits, search with 400 others, print what happened."""
-    images, classes = load_digits(return_X_y=True)
-    database, queries, database_y, query_y = train_test_split(
-        images, classes, test_size=400, random_state=0, stratify=classes
+@dataclass(frozen=True)
+class Shown:
+    """What was found on one data set; `retrieved` holds records as `hbmp.recipes.fig4` draws them."""
+
+    example: Example
+    comparison: Comparison
+    databases: dict[str, Database]  # of HBMP and of the rival, at the longest codes
+    query_labels: np.ndarray
+    query_codes: dict[str, np.ndarray]
+    retrieved: list[dict]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Code lengths, ascending."""
+        return sorted({row.bits for row in self.comparison.rows})
+
+    @property
+    def book(self):
+        """HBMP's code book at the longest codes."""
+        return self.databases["hbmp"].model.codebook_
+
+    @property
+    def rival(self) -> str:
+        """The method drawn beside HBMP."""
+        return next(name for name in self.databases if name != "hbmp")
+
+
+def run(output="demo", *, data_dir=None, bits: Sequence[int] = BITS, device: str = "auto", seed: int = 0) -> dict:
+    """Compare, fit, index, search, and write the report; returns what `demo.json` holds.
+
+    output : a folder that is made, or one that an earlier demo made; its files are replaced, others stay
+    data_dir : where CIFAR-10 may lie · bits : code lengths · device : "auto", "cpu" or "cuda"
+    """
+    from hbmp._comparison_plot import need_matplotlib
+
+    started, folder, device = time.perf_counter(), Path(output), pick_device(device)
+    need_matplotlib()
+    lengths = _check_bits(bits)
+    again = _check_folder(folder)
+    _say("looking for data")
+    examples, note = _demo_data.at_hand(data_dir, device=device, seed=seed)
+    shown = [_show(example, lengths, device, seed) for example in examples]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_into_place(folder / _MARK, "{}\n")  # from here on the folder is known as a demo's, whatever happens
+    kept = [_keep(each, folder if number == 0 else folder / each.example.name) for number, each in enumerate(shown)]
+    _say("drawing the report")
+    content = _demo_page.render(shown, lead=_lead(shown, note), commands=_commands(kept))
+    write_into_place(folder / "report.html", content)
+    done = {
+        "hbmp": hbmp.__version__,
+        "report": str(folder / "report.html"),
+        "bits": lengths,
+        "data": [{**_facts(each), **files} for each, files in zip(shown, kept, strict=True)],
+        "left_out": note,
+        "replaced": again,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+    write_into_place(folder / _MARK, json.dumps(done, indent=1, ensure_ascii=False) + "\n")
+    return done
+
+
+def text(done: dict) -> str:
+    """What `run` returned, for a reader."""
+    parts = []
+    for data in done["data"]:
+        width = max(len(query["label"]) for query in data["queries"])
+        examples = "\n".join(
+            f"  {query['kind']:8} {query['label']:>{width}} → {' '.join(query['nearest'])}   {query['hits']} right"
+            for query in data["queries"]
+        )
+        parts += [f"{data['title']}. {data['about']}", data["table"], data["standing"]]
+        parts.append(f"The nearest of three queries by {max(done['bits'])}-bit codes:\n{examples}")
+        parts.append(f"{data['items']:,} items in {data['db']}, {data['bytes']} bytes each as codes.")
+    parts += [done["left_out"]] if done["left_out"] else []
+    if done["replaced"]:
+        parts.append(f"The files of an earlier demo in {Path(done['report']).parent} were replaced.")
+    lines = [f"Report:      {done['report']}"]
+    for data in done["data"]:
+        lines += [f"Web app:     {data['serve']}", f"Search:      {data['search']}"]
+    return "\n\n".join([*parts, "\n".join(lines), f"Done in {done['seconds']:.0f} s."])
+
+
+def _show(example: Example, lengths: list[int], device: str, seed: int) -> Shown:
+    """Compare all methods, then fit HBMP and a rival at the longest codes and ask them three queries."""
+    _say(f"{example.title}: {len(METHODS)} methods at {', '.join(map(str, lengths))} bits")
+    drawn = {"queries": example.queries, "train": example.train, "seed": seed, "device": device}
+    found = hbmp.compare(
+        example.features, example.labels, methods=METHODS, bits=lengths, name=example.title, progress=True, **drawn
     )
-    print(f"Real digits: {len(database):,} in the database, {len(queries)} queries, 64 pixels each, 10 classes.\n")
-    print(f"{'':24}{'bits':>6}{'mAP':>9}{'tie-aware':>11}{'fit':>9}")
-    for n_bits in (12, 24, 48):
-        for name, model in _contestants(n_bits).items():
-            started = time.perf_counter()
-            model.fit(database, database_y)
-            seconds = time.perf_counter() - started
-            scores = _scores(model, queries, database, query_y, database_y)
-            print(f"{name:24}{n_bits:>6}{scores[0]:>9.3f}{scores[1]:>11.3f}{seconds:>8.1f}s", flush=True)
-    _describe(model, database)
+    failed = [row for row in found.rows if row.method == "hbmp" and row.error]
+    if failed:
+        raise ValueError(f"HBMP could not be fitted on {example.title}: {failed[0].error}")
+    ran = {row.method for row in found.rows if row.bits == lengths[-1] and not row.error}
+    chosen = ("hbmp", next(name for name in RIVALS if name in ran))
+    _say(f"{example.title}: models, databases and queries")
+    databases = {name: _database(name, example, found.split, lengths[-1], device, seed) for name in chosen}
+    rows = found.split.query
+    codes = {name: database.model.transform(example.features[rows]) for name, database in databases.items()}
+    asked = rows[_three_queries(codes["hbmp"], rows, databases["hbmp"], example.labels)]
+    return Shown(
+        example,
+        found,
+        databases,
+        query_labels=example.labels[rows].astype(np.int64),
+        query_codes=codes,
+        retrieved=[_retrieve(name, database, example, asked) for name, database in databases.items()],
+    )
 
 
-def _contestants(n_bits: int) -> dict[str, hbmp.Hasher]:
+def _database(name: str, example: Example, split, n_bits: int, device: str, seed: int) -> Database:
+    """The method fitted on the split's training rows and its database, whose ids are row numbers."""
+    model = make_method(name, n_bits, {}, seed=seed, device=device)
+    model.fit(example.features[split.train], example.labels[split.train])
+    labels = np.array(example.names)[example.labels[split.database]]
+    source = {"name": example.title, "rows": len(split.database)}
+    return Database.build(model, example.features[split.database], ids=split.database, labels=labels, source=source)
+
+
+def _three_queries(codes: np.ndarray, rows: np.ndarray, database: Database, labels: np.ndarray) -> np.ndarray:
+    """Places among the query rows: a typical query and two hard ones, so that mistakes are seen too."""
+    precision = metrics.average_precision_per_query(
+        codes, database.codes(), labels[rows], labels[database.ids], bit_weights=database.index.bit_weights
+    )
+    order = np.argsort(precision, kind="stable")
+    return order[[int(share * (len(order) - 1)) for share in QUERIES.values()]]
+
+
+def _retrieve(name: str, database: Database, example: Example, asked: np.ndarray) -> dict:
+    ids = database.search(example.features[asked], N_SHOWN)[1]
+    hits = example.labels[ids] == example.labels[asked][:, None]
     return {
-        "signs of PCA": hbmp.get_method("pca_sign")(n_bits, random_state=0),
-        "HBMP, as published": hbmp.HBMP.paper(n_bits, random_state=0),
-        "HBMP": hbmp.HBMP(n_bits, random_state=0, verbose=sys.stderr.isatty()),
+        "settings": {"method": name, "bits": database.index.n_bits},
+        "queries": asked.tolist(),
+        "nearest": ids.tolist(),
+        "hits": hits.tolist(),
     }
 
 
-def _scores(model, queries, database, query_y, database_y) -> tuple[float, float]:
-    """Mean average precision over the whole ranking, ties in database order and averaged."""
-    codes = model.transform(queries), model.transform(database), query_y, database_y
-    plain = metrics.mean_average_precision(*codes, bit_weights=model.bit_weights_)
-    aware = metrics.mean_average_precision(*codes, bit_weights=model.bit_weights_, ties="average")
-    return plain, aware
+def _keep(shown: Shown, folder: Path) -> dict:
+    """Write model, database, queries and thumbnails; returns where they are and the lines that use them."""
+    database, example = shown.databases["hbmp"], shown.example
+    folder.mkdir(parents=True, exist_ok=True)
+    database.model.save(folder / "model")
+    database.save(folder / "db")
+    _save_array(folder / "queries.npy", example.features[shown.retrieved[0]["queries"]])
+    served = ["serve", str(folder / "model"), "--index", str(folder / "db")]
+    if example.images is not None:
+        _save_array(folder / "thumbnails.npy", np.ascontiguousarray(example.images[database.ids]))
+        served += ["--thumbnails", str(folder / "thumbnails.npy")]
+    return {
+        "model": str(folder / "model"),
+        "db": str(folder / "db"),
+        "serve": shlex.join([*_program(), *served]),
+        "search": shlex.join([*_program(), "search", str(folder / "db"), str(folder / "queries.npy"), "-k", "5"]),
+    }
 
 
-def _describe(model, database) -> None:
-    """What stage one and stage two left, and what the codes look like."""
-    book, statistics = model.codebook_, hamming.statistics(model.transform(database))
-    shown = ", ".join(f"{t}: {book.relative_residuals[t]:.3f}" for t in (0, 12, 24, 36, 48))
-    apart = (book.n_bits - book.codes.astype(int) @ book.codes.T) // 2
-    closest = apart[~np.eye(len(apart), dtype=bool)].min()
-    print("\nThe last model, 48 bits:")
-    print(f"  share of the affinity left unexplained, by bits   {shown}")
-    print(f"  closest two class codes differ in                 {closest} bits")
-    print(f"  target bits the hash function misses (training)   {model.unmatched_:.2%}")
-    print(f"  distinct codes in the database                    {statistics['distinct_codes']:,} of {len(database):,}")
-    print(f"  how far a bit is from balanced, 0 to 1, mean      {np.abs(statistics['balance']).mean():.2f}")
-    print(f"  bytes an item                                     {hamming.bytes_for(book.n_bits)} (pixels: 512)")
+def _facts(shown: Shown) -> dict:
+    """The numbers of one data set, as JSON holds them."""
+    found, example, retrieved = shown.comparison, shown.example, shown.retrieved[0]
+    queries = [
+        {"kind": kind, "label": _names(example, [row])[0], "nearest": _names(example, ids), "hits": sum(hits)}
+        for kind, row, ids, hits in zip(
+            QUERIES, retrieved["queries"], retrieved["nearest"], retrieved["hits"], strict=True
+        )
+    ]
+    return {
+        "name": example.name,
+        "title": example.title,
+        "about": example.about,
+        "items": len(shown.databases["hbmp"]),
+        "bytes": hbmp.hamming.bytes_for(shown.book.n_bits),
+        "scores": {method: _by_length(found, method) for method in found.ranking},
+        "measure": f"{found.measure}, tie-aware, by each method's own distance",
+        "queries": queries,
+        "standing": _demo_page.standing(shown),
+        "table": found.summary.text(),
+        "caption": found.caption,
+    }
+
+
+def _by_length(found: Comparison, method: str) -> dict[str, float | None]:
+    return {str(row.bits): row.score(found.measure) for row in found.rows if row.method == method}
+
+
+def _names(example: Example, ids) -> list[str]:
+    return [example.names[example.labels[number]] for number in ids]
+
+
+def _lead(shown: list[Shown], note: str) -> str:
+    data = " and ".join(each.example.title for each in shown)
+    lengths = ", ".join(map(str, shown[0].lengths))
+    return (
+        f"{data}: what Hashing with Binary Matrix Pursuit (ECCV 2018) and {len(METHODS) - 1} other methods make of "
+        f"real data in codes of {lengths} bits. All methods at their own defaults, on one split, scored by one rule. "
+        f"{note}"
+    ).strip()
+
+
+def _commands(kept: list[dict]) -> list[tuple[str, str]]:
+    commands = []
+    for files in kept:
+        commands.append((f"Search {files['db']} in the browser{_needs_web()}:", files["serve"]))
+        commands.append(("The nearest five of its three queries, as text:", files["search"]))
+    own = shlex.join([*_program(), "compare", "features.npy", "--labels", "labels.npy"])
+    commands.append(("The same comparison on your own features:", own))
+    return commands
+
+
+def _needs_web() -> str:
+    there = all(find_spec(name) for name in ("fastapi", "uvicorn", "multipart", "prometheus_client", "PIL"))
+    return "" if there else " (first: pip install 'hbmp[web]')"
+
+
+def _program() -> list[str]:
+    """How this program is started here: by its name where the shell finds it, else by its place."""
+    beside_python = Path(sys.executable).parent / "hbmp"
+    found = shutil.which("hbmp")
+    if found and Path(found).resolve() == beside_python.resolve():
+        return ["hbmp"]
+    if not beside_python.is_file():
+        return [sys.executable, "-m", "hbmp"]
+    here = Path.cwd()
+    return [str(beside_python.relative_to(here) if beside_python.is_relative_to(here) else beside_python)]
+
+
+def _check_bits(bits: Sequence[int]) -> list[int]:
+    lengths = sorted(set(bits))
+    if not lengths or lengths[0] < 2:
+        raise ValueError(f"The demo needs code lengths of at least 2 bits, found {list(bits)}; try 12 24 48.")
+    return lengths
+
+
+def _check_folder(folder: Path) -> bool:
+    """Whether an earlier demo is there; refuses a folder in which files of somebody else would be replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; name a folder for the demo with --output.")
+    if (folder / _MARK).is_file():
+        return True
+    ours = ("report.html", "model", "db", "queries.npy", "thumbnails.npy", "cifar10", _MARK)
+    found = [name for name in ours if (folder / name).exists()]
+    if found:
+        raise ValueError(f"{folder} holds {found[0]}, which no demo wrote; choose another --output.")
+    return False
+
+
+def _save_array(path: Path, array: np.ndarray) -> None:
+    with beside(path) as part, open(part, "wb") as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def _say(words: str) -> None:
+    if sys.stderr.isatty():
+        print(f"demo: {words}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    print(text(run()))
