@@ -89,11 +89,12 @@ def learned_codes(method, inputs, labels, split) -> Codes:
     return Codes(query, database, np.asarray(method.bit_weights_), scores, seconds, facts)
 
 
-def first_bits(codes: Codes, book, n_bits: int) -> Codes:
-    """The first bits of nested codes, weighted as the code book weights a prefix of that length."""
+def first_bits(codes: Codes, method, n_bits: int) -> Codes:
+    """The first bits of nested codes, weighted as the method weights a prefix of that length."""
+    book = method.codebook_
     scores = None if codes.query_scores is None else codes.query_scores[:, :n_bits]
     facts = {**codes.facts, "relative_residual": float(book.relative_residuals[n_bits])}
-    weights = book.weights_for(n_bits)
+    weights = method.weights_for(n_bits)
     facts["negative_weights"] = int((weights < 0).sum())
     facts.pop("unmatched_bits", None)  # that is a share of all bits
     return Codes(codes.query[:, :n_bits], codes.database[:, :n_bits], weights, scores, dict(codes.seconds), facts)
@@ -105,7 +106,7 @@ def target_codes(method, labels, split, *, items: str, seed: int) -> Codes:
         raise ValueError("Target codes come from labels, and this protocol has none. Use codes='function'.")
     used = labels[split.train] if items == "train" else labels[np.union1d(split.query, split.database)]
     start = time.perf_counter()
-    affinity = method._affinity(used).fit(None, used)
+    affinity = method.label_affinity(used).fit(None, used)
     book = method.infer(affinity, used, seed)
     fitted = time.perf_counter()
     query, unseen = _codes_of(book, labels[split.query])

@@ -4,8 +4,9 @@
     output   scores    float32 (n, n_bits)       before the sign
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
-The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first. The
-bit weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
+The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, and
+where labels vote on bits, a second last layer gives their scores. The bit weights travel in the file's metadata as JSON
+under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def to_onnx(model, path: str | Path) -> Path:
     check_is_fitted(model)
     function = getattr(model, "function_", model)
     kernel = function if isinstance(function, Kernel) else None
-    proto = _encoder(_layers_of(model, kernel.linear_ if kernel else function), kernel)
+    proto = _encoder(model, _layers_of(model, kernel.linear_ if kernel else function), kernel)
     onnx.helper.set_model_props(proto, {"hbmp.bit_weights": json.dumps(np.asarray(model.bit_weights_).tolist())})
     onnx.checker.check_model(proto, full_check=True)
     return write_into_place(path, proto.SerializeToString())
@@ -76,24 +77,55 @@ def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
     return "kernel"
 
 
-def _encoder(layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel | None):
+def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None:
+    """Add the nodes that blend `bit_scores` with the expected codes of the labels' votes to `scores`."""
+    from onnx import helper
+
+    votes, share = model.votes_, model.label_share_
+    constants |= {
+        "label_weights": label_layer[0],
+        "label_bias": label_layer[1],
+        "label_rows": votes.label_rows.T,
+        "prior": votes.prior,
+        "item_codes": votes.codes.astype(np.float32) * np.float32(share),
+        "half": np.float32(0.5).reshape(()),
+        "bit_share": np.float32(1 - share).reshape(()),
+    }
+    steps: list[tuple[str, list[str], str, dict]] = [
+        ("Gemm", [value, "label_weights", "label_bias"], "label_scores", {}),
+        ("MatMul", ["label_scores", "label_rows"], "odds", {}),
+        ("Add", ["odds", "prior"], "item_scores", {}),
+        ("Softmax", ["item_scores"], "probabilities", {"axis": 1}),
+        ("MatMul", ["probabilities", "item_codes"], "voted", {}),
+        ("Mul", ["bit_scores", "half"], "halved", {}),
+        ("Tanh", ["halved"], "expected_bits", {}),
+        ("Mul", ["expected_bits", "bit_share"], "own", {}),
+        ("Add", ["own", "voted"], "scores", {}),
+    ]
+    nodes += [helper.make_node(kind, inputs, [output], **settings) for kind, inputs, output, settings in steps]
+
+
+def _encoder(model, layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel | None):
     from onnx import TensorProto, helper, numpy_helper
 
     constants = {"zero": np.zeros((), np.float32), "plus": np.ones((), np.int8), "minus": -np.ones((), np.int8)}
     nodes: list = []
     value = "features" if kernel is None else _kernel_features(kernel, nodes, constants)
-    for position, (weights, bias) in enumerate(layers):
-        last = position == len(layers) - 1
+    for position, (weights, bias) in enumerate(layers[:-1]):
         constants |= {f"weights_{position}": weights, f"bias_{position}": bias}
-        result = "scores" if last else f"hidden_{position}"
-        nodes.append(helper.make_node("Gemm", [value, f"weights_{position}", f"bias_{position}"], [result]))
-        value = result
-        if not last:
-            nodes.append(helper.make_node("Relu", [result], [value := f"active_{position}"]))
+        nodes.append(helper.make_node("Gemm", [value, f"weights_{position}", f"bias_{position}"], [f"h_{position}"]))
+        nodes.append(helper.make_node("Relu", [f"h_{position}"], [value := f"active_{position}"]))
+    n_bits = model.n_bits
+    weights, bias = layers[-1]
+    constants |= {"bit_layer": weights[:, :n_bits], "bit_bias": bias[:n_bits]}
+    labels_vote = getattr(model, "label_share_", 0) > 0
+    bit_scores = "bit_scores" if labels_vote else "scores"
+    nodes.append(helper.make_node("Gemm", [value, "bit_layer", "bit_bias"], [bit_scores]))
+    if labels_vote:
+        _votes(model, value, (weights[:, n_bits:], bias[n_bits:]), nodes, constants)
     nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
     nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))
     n_features = (kernel.anchors_ if kernel else layers[0][0].T).shape[1]
-    n_bits = layers[-1][0].shape[1]
     graph = helper.make_graph(
         nodes,
         "hbmp_encoder",

@@ -134,7 +134,7 @@ def cut(codes: Codes, method, cell: Cell) -> Codes:
         return codes
     if not hasattr(method, "codebook_"):
         raise ValueError(f"Only codes of a code book are nested, so {cell.method} has no prefix. Use codes='function'.")
-    return first_bits(codes, method.codebook_, cell.bits)
+    return first_bits(codes, method, cell.bits)
 
 
 def settings_of(method) -> dict:

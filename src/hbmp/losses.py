@@ -1,4 +1,5 @@
-"""Losses that pull scores to target codes (Eq. 12): upper bounds of the number of wrong bits.
+"""Losses that pull scores to target codes (Eq. 12): upper bounds of the number of wrong bits (the smooth one up to a
+constant).
 
 ψ      scores    (n, b)
 u      targets   (n, b) in {-1, +1}
@@ -6,7 +7,9 @@ u      targets   (n, b) in {-1, +1}
 
 from __future__ import annotations
 
-NAMES = ("hinge", "logistic", "squared")
+NAMES = ("hinge", "logistic", "smooth", "squared")
+
+SMOOTHING = 0.1  # of a target that is taken as not certain, in "smooth"
 
 
 def code_loss(name: str, importance=None):
@@ -22,10 +25,13 @@ def code_loss(name: str, importance=None):
     def logistic(margin):
         return F.softplus(-margin)
 
+    def smooth(margin):  # logistic, as if each target bit were wrong with probability SMOOTHING / 2
+        return F.softplus(-margin) + SMOOTHING / 2 * margin
+
     def squared(margin):
         return (1 - margin).square()
 
-    choices = {"hinge": hinge, "logistic": logistic, "squared": squared}
+    choices = {"hinge": hinge, "logistic": logistic, "smooth": smooth, "squared": squared}
     if name not in choices:
         raise ValueError(f"loss must be one of {', '.join(map(repr, NAMES))}; found {name!r}.")
     bound = choices[name]

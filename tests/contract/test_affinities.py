@@ -23,6 +23,15 @@ def levels_by_hand(i, j):
     return -1.0
 
 
+def mixed_by_hand(i, j):
+    centred = X.astype(float) - X.mean(axis=0)
+    means = [centred[LABELS[:, label] == 1].mean(axis=0) for label in range(LABELS.shape[1])]
+    a, b = (np.sum([means[label] for label in np.flatnonzero(SETS[k])] or [0 * means[0]], axis=0) for k in (i, j))
+    sizes = np.linalg.norm(a) * np.linalg.norm(b)
+    shared = 1 if SETS[i] @ SETS[j] else -1
+    return 0.7 * shared + 0.3 * (a @ b / sizes if sizes else 0)
+
+
 def distinct(rows):
     return np.unique(rows, axis=0)
 
@@ -42,6 +51,7 @@ CASES = {
     ),
     "distance_levels": (affinities.DistanceLevels(), X, None, 70, levels_by_hand),
     "class_similarity": (affinities.ClassSimilarity(SIMILARITY), X, CLASSES, 6, lambda i, j: SIMILARITY[i, j]),
+    "mean_features": (affinities.MeanFeatures(share=0.3), X, LABELS, len(SETS), mixed_by_hand),
     "precomputed": (
         affinities.Precomputed(kind="distance"),
         DISTANCES,
@@ -55,6 +65,7 @@ INSTANCES = {
     "shared_labels": (affinities.SharedLabels(items="instances"), LABELS),
     "label_overlap": (affinities.LabelOverlap(items="instances"), LABELS),
     "class_similarity": (affinities.ClassSimilarity(SIMILARITY, items="instances"), CLASSES),
+    "mean_features": (affinities.MeanFeatures(affinities.SharedLabels(items="instances"), share=0.3), LABELS),
 }
 
 
@@ -122,7 +133,7 @@ def test_instances_as_items_repeat_the_values_of_their_items(name):
     np.testing.assert_allclose(by_instance.matmul(vectors), expected @ vectors, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["same_class", "shared_labels", "label_overlap", "class_similarity"])
+@pytest.mark.parametrize("name", ["same_class", "shared_labels", "label_overlap", "class_similarity", "mean_features"])
 def test_known_items_are_found_and_placed_where_they_are(name):
     affinity, _, y, n_items, _ = CASES[name]
     affinity = clone(affinity).fit(X, y)
@@ -140,6 +151,17 @@ def test_items_never_seen_have_affinities():
     np.testing.assert_array_equal(sets.cross([[1, 1, 0]]), [[1, 1]])
 
 
+def test_classes_never_seen_look_like_no_other():
+    mixed = affinities.MeanFeatures(share=0.5).fit(X, np.array(["cat", "dog"])[CLASSES % 2])
+    np.testing.assert_array_equal(mixed.find(["dog", "emu"]), [1, -1])
+    np.testing.assert_allclose(mixed.cross(["emu"]), [[-0.5, -0.5]])
+
+
+def test_means_can_be_mixed_into_a_given_similarity():
+    mixed = affinities.MeanFeatures(affinities.ClassSimilarity(SIMILARITY), share=0).fit(X, CLASSES)
+    np.testing.assert_allclose(mixed.matrix(), SIMILARITY, atol=1e-6)
+
+
 def test_cosine_levels_ignore_length():
     scaled = X * np.random.default_rng(4).uniform(0.1, 9, (70, 1)).astype(np.float32)
     first = affinities.DistanceLevels(metric="cosine").fit(X).matrix()
@@ -152,6 +174,8 @@ def test_cosine_levels_ignore_length():
     [
         (lambda: affinities.SameClass().fit(None, [1, 1, 1]), "one class only"),
         (lambda: affinities.SameClass().fit(X, None), "reads labels: pass y"),
+        (lambda: affinities.MeanFeatures().fit(None, CLASSES), "pass X, or use its base"),
+        (lambda: affinities.MeanFeatures(share=2).fit(X, CLASSES), "between 0 and 1"),
         (lambda: affinities.SameClass().fit(None, LABELS), "For label sets use"),
         (lambda: affinities.SameClass(items="labels").fit(None, CLASSES), "'classes' or 'instances'"),
         (lambda: affinities.SameClass().fit(None, [0.0, np.nan]), "NaN or infinity"),

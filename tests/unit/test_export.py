@@ -125,7 +125,8 @@ def test_onnx_gives_the_same_bits(tmp_path, name):
 def test_onnx_counts_a_score_of_zero_as_plus(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     images, labels = load_digits(return_X_y=True)
-    model = hbmp.HBMP(4, function=hbmp.functions.Linear(epochs=1), random_state=0).fit(images, labels)
+    linear = hbmp.functions.Linear(epochs=1)
+    model = hbmp.HBMP(4, function=linear, label_share=0, random_state=0).fit(images, labels)
     model.function_.layers_ = [(np.zeros((64, 4), np.float32), np.array([0, -0.0, 1, -1], np.float32))]
     session = onnxruntime.InferenceSession(export.to_onnx(model, tmp_path / "encoder.onnx"))
     codes = session.run(["codes"], {"features": np.ones((1, 64), np.float32)})[0]

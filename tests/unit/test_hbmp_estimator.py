@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 import hbmp
-from hbmp.affinities import DistanceLevels, LabelOverlap, SameClass, SharedLabels
+from hbmp.affinities import DistanceLevels, LabelOverlap, MeanFeatures, SameClass, SharedLabels
 from hbmp.functions import MLP, Linear
 
 FAST = Linear(epochs=3)
@@ -42,11 +42,80 @@ def affinity_behind(model):
 
 def test_auto_affinity_follows_the_labels(blobs, label_rows):
     X, y = blobs
-    assert isinstance(affinity_behind(small().fit(X, y)), SameClass)
-    assert isinstance(affinity_behind(small().fit(X, y.astype(str))), SameClass)
-    assert isinstance(affinity_behind(small().fit(X, label_rows)), SharedLabels)
-    assert isinstance(affinity_behind(small().fit(X, sparse.csr_matrix(label_rows))), SharedLabels)
+    labels_alone = small(feature_share=0)
+    assert isinstance(affinity_behind(labels_alone.fit(X, y)), SameClass)
+    assert isinstance(affinity_behind(labels_alone.fit(X, y.astype(str))), SameClass)
+    assert isinstance(affinity_behind(labels_alone.fit(X, label_rows)), SharedLabels)
+    assert isinstance(affinity_behind(labels_alone.fit(X, sparse.csr_matrix(label_rows))), SharedLabels)
     assert isinstance(affinity_behind(small(affinity="label_overlap").fit(X, label_rows)), LabelOverlap)
+
+
+def test_features_speak_in_an_auto_affinity(blobs, label_rows):
+    X, y = blobs
+    for labels, base in ((y, SameClass()), (label_rows, SharedLabels()), (sparse.csr_matrix(label_rows), None)):
+        mixed = affinity_behind(small(feature_share=0.3).fit(X, labels))
+        expected = MeanFeatures(base or SharedLabels(), share=0.3).fit(X, labels)
+        np.testing.assert_allclose(mixed.matrix(), expected.matrix(), atol=1e-6)
+
+
+def test_labels_vote_with_the_codes_of_their_items(blobs):
+    """A score is the mean of the function's own bit and of the code that its label scores make it expect."""
+    X, y = blobs
+    model = small(12, label_share=0.4).fit(X, y)
+    outputs = model.function_.project(X)
+    assert outputs.shape == (90, 12 + 4)
+    for row, score in zip(outputs[:9].astype(float), model.project(X[:9]), strict=True):
+        odds = np.exp(row[12:])
+        expected = sum(p * code for p, code in zip(odds / odds.sum(), model.codebook_.codes.astype(float), strict=True))
+        np.testing.assert_allclose(score, 0.6 * np.tanh(row[:12] / 2) + 0.4 * expected, atol=1e-5)
+
+
+def test_label_sets_vote_as_often_as_they_occur(blobs, label_rows):
+    X, _ = blobs
+    model = small(12, label_share=1).fit(X, label_rows)
+    sets, counts = np.unique(label_rows, axis=0, return_counts=True)
+    for row, score in zip(model.function_.project(X[:9])[:, 12:].astype(float), model.project(X[:9]), strict=True):
+        likelihoods = [
+            np.prod([1 / (1 + np.exp(-z if on else z)) for z, on in zip(row, labels, strict=True)]) * count**0.5
+            for labels, count in zip(sets, counts, strict=True)
+        ]
+        expected = likelihoods @ model.codes_for(sets).astype(float) / np.sum(likelihoods)
+        np.testing.assert_allclose(score, expected, atol=1e-4)
+
+
+def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs):
+    X, y = blobs
+    for model in (small(label_share=0), small(function=hbmp.functions.Trees(n_trees=2))):
+        model.fit(X, y)
+        assert model.label_share_ == 0
+        assert model.function_.project(X).shape == (90, 8)
+
+
+def test_shares_are_chosen_on_instances_held_out(monkeypatch):
+    X, y = make_blobs(400, n_features=5, centers=6, cluster_std=4.0, random_state=2)
+    seen = []
+    learn = hbmp.HBMP._learn_jointly
+    monkeypatch.setattr(
+        hbmp.HBMP, "_learn_jointly", lambda self, f, X, *rest: (seen.append(X), learn(self, f, X, *rest))
+    )
+    model = small(12).fit(X.astype(np.float32), y)
+    assert [len(rows) for rows in seen] == [320, 400]
+    assert model.label_share_ in (0, 0.25, 0.5)
+    assert model.weight_share_ in (0, 0.5, 1)
+    seen.clear()
+    small(12, label_share=0.25, weight_share=1).fit(X.astype(np.float32), y)
+    assert [len(rows) for rows in seen] == [400]
+
+
+def test_weights_lie_between_equal_ones_and_the_pursuits(blobs):
+    X, y = blobs
+    found = small(16, weight_share=1).fit(X, y).bit_weights_
+    np.testing.assert_allclose(found, small(16, weight_share=1).fit(X, y).codebook_.weights)
+    np.testing.assert_allclose(small(16, weight_share=0).fit(X, y).bit_weights_, found.mean())
+    half = small(16, weight_share=0.5).fit(X, y)
+    np.testing.assert_allclose(half.bit_weights_, (found + found.mean()) / 2)
+    prefix = half.codebook_.weights_for(5)
+    np.testing.assert_allclose(half.weights_for(5), (prefix + prefix.mean()) / 2)
 
 
 def test_without_labels_neighbours_are_those_near_in_features(blobs):
@@ -68,7 +137,7 @@ def _drawn_seed(random_state):
 def test_targets_are_the_codes_of_each_instances_item(blobs):
     X, y = blobs
     names = np.array(["ant", "bee", "cat", "dog"])[y]
-    model = small(12, function=MLP(hidden=(32,), epochs=60)).fit(X, names)
+    model = small(12, function=MLP(hidden=(32,), epochs=60), label_share=0).fit(X, names)
     targets = model.codes_for(names)
     assert targets.dtype == np.int8
     assert targets.shape == (90, 12)
@@ -79,7 +148,7 @@ def test_targets_are_the_codes_of_each_instances_item(blobs):
 
 def test_codes_for_classes_never_seen(blobs):
     X, y = blobs
-    model = small(12).fit(X, y)
+    model = small(12, feature_share=0).fit(X, y)
     codes = model.codes_for([2, 99, -7])
     np.testing.assert_array_equal(codes[0], model.codebook_.codes[2])
     assert set(np.unique(codes)) <= {-1, 1}
@@ -91,7 +160,7 @@ def test_codes_for_classes_never_seen(blobs):
 
 def test_codes_for_label_sets_never_seen(blobs, label_rows):
     X, _ = blobs
-    model = small(10, item_weights=None).fit(X, label_rows)
+    model = small(10, item_weights=None, feature_share=0).fit(X, label_rows)
     new = np.array([[1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 1]])
     assert (affinity_behind(model).find(new) < 0).all()
     items = affinity_behind(model).features_
@@ -135,6 +204,9 @@ def test_paper_is_a_citation_and_the_published_variant():
         "intercept": False,
         "refine": 0,
         "item_weights": None,
+        "feature_share": 0,
+        "label_share": 0,
+        "weight_share": 1,
         "function__loss": "hinge",
         "function__optimizer": "sgd",
         "function__epochs": 100,

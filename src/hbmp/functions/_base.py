@@ -10,14 +10,26 @@ class HashFunction(BaseEstimator):
     """Base of all hash functions.
 
     `fit(X, targets, bit_weights=None)` learns (n, b) target codes from (n, d) features; `project(X)` gives float32
-    scores whose signs are the codes. Functions trained by gradients also take any loss: `learn(X, loss, *rest)`.
+    scores whose signs are the codes. Functions trained by gradients take any loss, `learn(X, loss, *rest)`, and fit by
+    their own, `code_loss`; others define `fit`.
     """
 
     takes_images = False  # features otherwise
     smoke: dict = {}
 
+    @property
+    def by_gradients(self) -> bool:
+        """Whether this function can minimise any loss of its scores."""
+        return type(self).learn is not HashFunction.learn
+
     def fit(self, X: np.ndarray, targets: np.ndarray, *, bit_weights=None, random_state=None):
-        """Learn the targets."""
+        """Learn the targets; the same seed gives the same function."""
+        targets = np.ascontiguousarray(targets)
+        loss = self.code_loss(bit_weights)
+        return self.learn(X, loss, targets, n_bits=targets.shape[1], random_state=random_state)
+
+    def code_loss(self, bit_weights=None):
+        """The loss `(scores, targets) -> scalar` with which this function learns target codes."""
         raise NotImplementedError
 
     def learn(self, X: np.ndarray, loss, *rest: np.ndarray, n_bits: int, random_state=None):

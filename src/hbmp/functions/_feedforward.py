@@ -35,11 +35,9 @@ class FeedForward(HashFunction):
     device: str
     verbose: bool
 
-    def fit(self, X, targets, *, bit_weights=None, random_state=None):
-        """Learn the targets with minibatches; the same seed gives the same function."""
-        loss = code_loss(self.loss, self._importance(bit_weights, pick_device(self.device)))
-        targets = np.ascontiguousarray(targets)
-        return self.learn(X, loss, targets, n_bits=targets.shape[1], random_state=random_state)
+    def code_loss(self, bit_weights=None):
+        """The loss named by `loss`, each bit as important as its weight where `bit_importance` says so."""
+        return code_loss(self.loss, self._importance(bit_weights, pick_device(self.device)))
 
     def learn(self, X, loss, *rest, n_bits, random_state=None):
         """Minimise `loss(scores, *rest)` with minibatches; a loss that is a module is trained along."""

@@ -39,11 +39,9 @@ class Kernel(HashFunction):
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X, targets, *, bit_weights=None, random_state=None):
-        """Draw the anchors, measure the width, learn the targets."""
-        rows, drawn, rng = self._anchor(X, random_state)
-        self.linear_.fit(self._kernel(rows), targets[drawn], bit_weights=bit_weights, random_state=draw_seed(rng))
-        return self
+    def code_loss(self, bit_weights=None):
+        """That of the linear function."""
+        return self._linear().code_loss(bit_weights)
 
     def learn(self, X, loss, *rest, n_bits, random_state=None):
         """Draw the anchors, measure the width, minimise `loss(scores, *rest)`."""
@@ -71,9 +69,12 @@ class Kernel(HashFunction):
         self.anchors_ = rows[: self.n_anchors].copy()
         typical = float(np.median(squared_distances(rows[-2000:], self.anchors_)))
         self.spread_ = max(typical * self.width**2, 1e-12)
-        default = Linear(device=self.device, verbose=self.verbose)
-        self.linear_ = clone(default if self.linear is None else self.linear)
+        self.linear_ = self._linear()
         return rows, drawn, rng
+
+    def _linear(self):
+        default = Linear(device=self.device, verbose=self.verbose)
+        return clone(default if self.linear is None else self.linear)
 
     def _rows(self, X):
         return (np.asarray(X, dtype=np.float32) - self.mean_) / np.float32(self.scale_)

@@ -10,7 +10,7 @@ class Linear(FeedForward):
 
     Parameters
     ----------
-    loss : "hinge" (the paper's), "logistic" or "squared"
+    loss : "hinge" (the paper's), "logistic", "smooth" (logistic, with targets a little uncertain) or "squared"
     epochs : passes over the data, or None for about 3,000 steps
     bit_importance : weight each bit's loss by the size of its learned weight
     """

@@ -21,8 +21,8 @@ class Network(HashFunction):
     Parameters
     ----------
     backbone : a name from `hbmp.backbones`, or an object from there (`hbmp.backbones.Module` for a network of yours)
-    loss : "logistic", "hinge" (the paper's) or "squared". Logistic is the default, because at 32 bits on cifar-1 it
-        gave mAP 0.900 where the hinge gave 0.881
+    loss : "logistic", "smooth", "hinge" (the paper's) or "squared". Logistic is the default, because at 32 bits on
+        cifar-1 it gave mAP 0.900 where the hinge gave 0.881
     epochs, batch_size, optimizer, schedule, weight_decay : how it is trained
     lr, backbone_lr : learning rates of the head and of the backbone
     augmentation : "none", "light", "strong", or a dict such as {"flip": 0.5, "shift": 0.1, "cutout": 0.2}
@@ -265,10 +265,13 @@ class Network(HashFunction):
         """mAP when held-out images query each other; relevant are those with an equal code or a shared label."""
         from hbmp.metrics import self_retrieval_map
 
-        labels = np.unique(targets, axis=0, return_inverse=True)[1].reshape(-1) if (targets < 0).any() else targets
+        codes = bool((targets < 0).any())  # of the first scores; label scores may follow
+        labels = np.unique(targets, axis=0, return_inverse=True)[1].reshape(-1) if codes else targets
+        n_bits = targets.shape[1] if codes else None
 
         def validate(module) -> float:
-            signs = np.where(self._scores(module, images, backbone, device) >= 0, np.int8(1), np.int8(-1))
+            scores = self._scores(module, images, backbone, device)[:, :n_bits]
+            signs = np.where(scores >= 0, np.int8(1), np.int8(-1))
             return self_retrieval_map(signs, labels, ties="average")
 
         return validate
@@ -303,10 +306,10 @@ def _held_out(n: int, share: float, rng) -> tuple[np.ndarray, np.ndarray | None]
 
 
 def _unmatched(scores, targets, *_):
-    """Share of bits that miss their target, where the targets are codes."""
-    if targets.shape != scores.shape:
+    """Share of bits that miss their target, where the targets are codes; label scores may follow the bits."""
+    if targets.ndim != 2 or targets.shape[1] > scores.shape[1] or not bool((targets < 0).any()):
         return scores.new_zeros(())
-    return ((scores >= 0) != (targets > 0)).float().mean()
+    return ((scores[:, : targets.shape[1]] >= 0) != (targets > 0)).float().mean()
 
 
 def _tensorboard(folder):

@@ -220,11 +220,10 @@ class Collection:
         return None if self.database.files is None else self.database.files.name(place)
 
     def _weights_for(self, n_bits: int) -> np.ndarray:
-        """The best weights for the first bits where the model has a code book, else its weights cut short."""
-        book = getattr(self.model, "codebook_", None)
-        if n_bits == self.index.n_bits or book is None or not hasattr(book, "weights_for"):
+        """The best weights for the first bits where the model knows them, else its weights cut short."""
+        if n_bits == self.index.n_bits or not hasattr(self.model, "weights_for"):
             return self.index.bit_weights[:n_bits]
-        return np.asarray(book.weights_for(n_bits))
+        return np.asarray(self.model.weights_for(n_bits))
 
 
 def _finite(numbers: list[float], length: int, name: str, why: str) -> np.ndarray:
