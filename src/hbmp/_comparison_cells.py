@@ -23,7 +23,10 @@ from hbmp.hasher import Hasher, get_method
 
 @dataclass(frozen=True)
 class Cell:
-    """What to measure: `method` is a name, or an estimator whose settings are kept; `label` is what tables call it."""
+    """What to measure: `method` is a name, or an estimator whose settings are kept; `label` is what tables call it.
+
+    keep : hand back the fitted model too
+    """
 
     label: str
     method: str | Hasher
@@ -31,6 +34,7 @@ class Cell:
     seed: int
     device: str
     budget: int
+    keep: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,10 @@ class Row:
         return next((self.scores[name] for name in readings if name in self.scores), None)
 
 
-def run(trial: Trial, cells: Sequence[Cell], jobs: int) -> Iterator[tuple[int, Row]]:
-    """(number of the cell, its row) as each ends; with `jobs` > 1 in processes of their own."""
+def run(trial: Trial, cells: Sequence[Cell], jobs: int) -> Iterator[tuple[int, Row, Hasher | None]]:
+    """(number of the cell, its row, its model if kept) as each ends; with `jobs` > 1 in processes of their own."""
     if jobs <= 1:
-        yield from ((number, measure(trial, cell)) for number, cell in enumerate(cells))
+        yield from (_numbered(number, trial, cell) for number, cell in enumerate(cells))
         return
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -70,20 +74,21 @@ def run(trial: Trial, cells: Sequence[Cell], jobs: int) -> Iterator[tuple[int, R
     waiting = set(range(len(cells)))
     calls = (delayed(_numbered)(number, trial, cell) for number, cell in enumerate(cells))
     try:
-        for number, row in Parallel(jobs, return_as="generator_unordered")(calls):
+        for number, row, model in Parallel(jobs, return_as="generator_unordered")(calls):
             waiting.discard(number)
-            yield number, row
+            yield number, row, model
     except TerminatedWorkerError:
         reason = "A process died, perhaps for want of memory, before this was done. Run it with one job."
-        yield from ((number, Row(cells[number].label, cells[number].bits, error=reason)) for number in sorted(waiting))
+        for number in sorted(waiting):
+            yield number, Row(cells[number].label, cells[number].bits, error=reason), None
 
 
-def _numbered(number: int, trial: Trial, cell: Cell) -> tuple[int, Row]:
-    return number, measure(trial, cell)
+def _numbered(number: int, trial: Trial, cell: Cell) -> tuple[int, Row, Hasher | None]:
+    return number, *measure(trial, cell)
 
 
-def measure(trial: Trial, cell: Cell) -> Row:
-    """The row of one cell."""
+def measure(trial: Trial, cell: Cell) -> tuple[Row, Hasher | None]:
+    """The row of one cell, and its model where that is kept."""
     import torch  # noqa: F401  before the clock runs: the first method that needs it would pay for loading it
 
     try:
@@ -91,10 +96,10 @@ def measure(trial: Trial, cell: Cell) -> Row:
     except Exception as error:  # whatever went wrong in one method is told in its row
         reason = " ".join(str(error).split()) or type(error).__name__
         known = isinstance(error, (ValueError, LookupError, ImportError)) and not isinstance(error, KeyError)
-        return Row(cell.label, cell.bits, error=reason if known else f"{type(error).__name__}: {reason}")
+        return Row(cell.label, cell.bits, error=reason if known else f"{type(error).__name__}: {reason}"), None
 
 
-def _measure(trial: Trial, cell: Cell) -> Row:
+def _measure(trial: Trial, cell: Cell) -> tuple[Row, Hasher | None]:
     settings, tried = _choose(trial, cell)
     model = _build(cell, settings)
     start = time.perf_counter()
@@ -102,7 +107,7 @@ def _measure(trial: Trial, cell: Cell) -> Row:
     fit_seconds = time.perf_counter() - start
     database_codes, encode_seconds = _encode(model, trial.database)
     scores, curve = trial.scores_with_curve(model.transform(trial.queries), database_codes, model.bit_weights_)
-    return Row(
+    row = Row(
         cell.label,
         cell.bits,
         scores=scores,
@@ -113,6 +118,7 @@ def _measure(trial: Trial, cell: Cell) -> Row:
         tried=tried,
         curve=curve,
     )
+    return row, model if cell.keep else None
 
 
 def _encode(model: Hasher, features: np.ndarray) -> tuple[np.ndarray, float]:

@@ -72,14 +72,15 @@ def _cifar10(data_dir, device: str, seed: int) -> Example:
         if images is None:
             raise
         return _embedded(images, device, seed)
-    rows = _some(features.labels, _ROWS_WITH_FEATURES, seed)
+    values, labels = np.asanyarray(features.features), np.asarray(features.labels)
+    rows = _some(labels, _ROWS_WITH_FEATURES, seed)
     return Example(
         name="cifar10",
         title="CIFAR-10",
-        about=f"{_drawn(rows, features)} The features are the {features.features.shape[1]} of {FEATURES}, from a "
+        about=f"{_drawn(rows, features)} The features are the {values.shape[1]} of {FEATURES}, from a "
         "network trained on ImageNet.",
-        features=np.asarray(features.features[rows], dtype=np.float32),
-        labels=np.asarray(features.labels)[rows],
+        features=np.asarray(values[rows], dtype=np.float32),
+        labels=labels[rows],
         names=CIFAR_NAMES,
         images=None if images is None else images.images[rows],
         queries=len(rows) // 20,

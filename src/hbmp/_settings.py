@@ -28,11 +28,12 @@ def make_from_words(name: str, n_bits: int, words: Sequence[str], *, seed: int, 
             raise ValueError(f"{setting} is set with {_SET_ELSEWHERE[setting]}.")
         if setting not in known:
             raise LookupError(_unknown(name, setting, [other for other in known if other not in _SET_ELSEWHERE]))
-        settings[setting] = _value(value)
+        settings[setting] = read_value(value)
     return make_method(name, n_bits, settings, seed=seed, device=device)
 
 
-def _value(text: str):
+def read_value(text: str):
+    """JSON where it reads as JSON, else the text."""
     try:
         return json.loads(text)
     except ValueError:

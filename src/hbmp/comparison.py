@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -27,11 +27,15 @@ from hbmp.protocols import Split
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found: `rows`, the `split` they share, and `facts` about data, conventions and machine."""
+    """What `compare` found: `rows`, the `split` they share, and `facts` about data, conventions and machine.
+
+    models : the fitted models that were asked for with `keep`, by (method, bits)
+    """
 
     rows: tuple[Row, ...]
     split: Split
     facts: dict
+    models: dict[tuple[str, int], Hasher] = field(default_factory=dict)
 
     @property
     def measure(self) -> str:
@@ -100,6 +104,7 @@ def compare(
     cutoff: int | None = None,
     validation: int = 0,
     seed: int = 0,
+    keep: Sequence[str] = (),
     jobs: int = 1,
     device: str = "auto",
     name: str = "X",
@@ -119,6 +124,7 @@ def compare(
     validation : settings tried a method and code length, chosen on held-out training rows from the grid that the method
         offers as `search`; 0 for each method's defaults
     seed : of the split and of every method
+    keep : methods whose fitted models the result holds, in `models`; those that failed have none
     jobs : methods at a time, in processes of their own; their seconds are then measured side by side
     device : "auto", "cpu" or "cuda" · name : what the caption calls the data · progress : a bar on stderr
     """
@@ -136,13 +142,16 @@ def compare(
     trial = trial_of(X, y, split, query_X=query_X, query_y=query_y, cutoff=cutoff)
     trial.relevance()  # once, before processes get copies
     chosen, left_out = _chosen(methods, y is not None)
+    _check_kept(keep, chosen)
     device = pick_device(device)
     lengths = [_check_whole(n_bits, "A code length", 1) for n_bits in bits]
     budget, jobs = _check_whole(validation, "validation", 0), _check_whole(jobs, "jobs", 1)
     cells = [
-        Cell(label, method, n_bits, seed, device, budget) for label, method in chosen.items() for n_bits in lengths
+        Cell(label, method, n_bits, seed, device, budget, label in keep)
+        for label, method in chosen.items()
+        for n_bits in lengths
     ]
-    rows = _run(trial, cells, jobs, progress)
+    rows, models = _run(trial, cells, jobs, progress)
     facts = {
         "data": {"name": name, "rows": len(X), "features": X.shape[1], "labels": trial.kind},
         "split": {
@@ -163,19 +172,22 @@ def compare(
         "machine": _experiment_machine.describe(device),
         "versions": {"hbmp": hbmp.__version__, **_experiment_machine.versions()},
     }
-    return Comparison(tuple(rows), split, facts)
+    return Comparison(tuple(rows), split, facts, models)
 
 
-def _run(trial, cells: list[Cell], jobs: int, progress: bool) -> list[Row]:
+def _run(trial, cells: list[Cell], jobs: int, progress: bool) -> tuple[list[Row], dict[tuple[str, int], Hasher]]:
     from tqdm import tqdm
 
     rows: dict[int, Row] = {}
+    models: dict[tuple[str, int], Hasher] = {}
     with tqdm(total=len(cells), desc="comparing", unit="fit", disable=None if progress else True) as bar:
-        for number, row in _comparison_cells.run(trial, cells, jobs):
+        for number, row, model in _comparison_cells.run(trial, cells, jobs):
             rows[number] = row
+            if model is not None:
+                models[row.method, row.bits] = model
             bar.set_postfix_str(f"{row.method}, {row.bits} bits")
             bar.update()
-    return [rows[number] for number in range(len(cells))]
+    return [rows[number] for number in range(len(cells))], models
 
 
 def _chosen(methods, labelled: bool) -> tuple[dict[str, str | Hasher], list[str]]:
@@ -193,6 +205,12 @@ def _chosen(methods, labelled: bool) -> tuple[dict[str, str | Hasher], list[str]
     if not given:
         raise ValueError("No methods to compare. Name some, or leave methods out for all of them.")
     return given, []
+
+
+def _check_kept(keep: Sequence[str], chosen: Mapping) -> None:
+    unknown = [label for label in keep if label not in chosen]
+    if unknown:
+        raise ValueError(f"keep= names {unknown[0]!r}, which is not compared; name one of {', '.join(chosen)}.")
 
 
 def _check_whole(value, name: str, least: int) -> int:

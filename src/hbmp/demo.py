@@ -24,11 +24,11 @@ import numpy as np
 import hbmp
 from hbmp import _demo_data, _demo_page, metrics
 from hbmp._demo_data import Example
-from hbmp._experiment_codes import make_method
 from hbmp.comparison import Comparison
 from hbmp.database import Database
 from hbmp.device import pick_device
 from hbmp.files import beside, write_into_place
+from hbmp.hasher import Hasher
 
 METHODS = ("hbmp", "lsh", "itq", "cca_itq", "ksh", "sdh", "greedyhash")
 RIVALS = ("itq", "lsh")  # drawn beside HBMP: the first that gives codes of that length
@@ -125,15 +125,22 @@ def _show(example: Example, lengths: list[int], device: str, seed: int) -> Shown
     _say(f"{example.title}: {len(METHODS)} methods at {', '.join(map(str, lengths))} bits")
     drawn = {"queries": example.queries, "train": example.train, "seed": seed, "device": device}
     found = hbmp.compare(
-        example.features, example.labels, methods=METHODS, bits=lengths, name=example.title, progress=True, **drawn
+        example.features,
+        example.labels,
+        methods=METHODS,
+        bits=lengths,
+        name=example.title,
+        keep=("hbmp", *RIVALS),
+        **drawn,
     )
     failed = [row for row in found.rows if row.method == "hbmp" and row.error]
     if failed:
         raise ValueError(f"HBMP could not be fitted on {example.title}: {failed[0].error}")
-    ran = {row.method for row in found.rows if row.bits == lengths[-1] and not row.error}
-    chosen = ("hbmp", next(name for name in RIVALS if name in ran))
-    _say(f"{example.title}: models, databases and queries")
-    databases = {name: _database(name, example, found.split, lengths[-1], device, seed) for name in chosen}
+    _say(f"{example.title}: databases and queries")
+    longest = {
+        name: found.models[name, lengths[-1]] for name in ("hbmp", *RIVALS) if (name, lengths[-1]) in found.models
+    }
+    databases = {name: _database(model, example, found.split) for name, model in list(longest.items())[:2]}
     rows = found.split.query
     codes = {name: database.model.transform(example.features[rows]) for name, database in databases.items()}
     asked = rows[_three_queries(codes["hbmp"], rows, databases["hbmp"], example.labels)]
@@ -147,10 +154,8 @@ def _show(example: Example, lengths: list[int], device: str, seed: int) -> Shown
     )
 
 
-def _database(name: str, example: Example, split, n_bits: int, device: str, seed: int) -> Database:
-    """The method fitted on the split's training rows and its database, whose ids are row numbers."""
-    model = make_method(name, n_bits, {}, seed=seed, device=device)
-    model.fit(example.features[split.train], example.labels[split.train])
+def _database(model: Hasher, example: Example, split) -> Database:
+    """The rows that are searched, whose ids are row numbers."""
     labels = np.array(example.names)[example.labels[split.database]]
     source = {"name": example.title, "rows": len(split.database)}
     return Database.build(model, example.features[split.database], ids=split.database, labels=labels, source=source)

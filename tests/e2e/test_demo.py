@@ -157,7 +157,7 @@ def test_the_web_app_opens_as_printed(ran, monkeypatch):
 def test_a_second_run_replaces_its_own_files_and_no_others(ran, monkeypatch, capsys):
     folder, _ = ran
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(demo, "METHODS", ("hbmp", "itq"))  # quicker; the first run had all of them
+    monkeypatch.setattr(demo, "METHODS", ("hbmp", "itq", "lsh"))  # quicker; the first run had all of them
     (folder / "out" / "notes.txt").write_text("mine")
     before = {path.name for path in (folder / "out").iterdir()}
     assert cli.main([*(word for word in WORDS if word != "16"), "--json"]) == 0

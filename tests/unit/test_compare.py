@@ -95,6 +95,21 @@ def test_scores_are_what_the_metrics_say(labels):
     assert len(row.scores) == (8 if graded else 4)
 
 
+def test_models_kept_are_those_that_were_scored():
+    found = hbmp.compare(X, Y, methods=["pca_sign", "itq"], bits=(4, 8), queries=60, keep=["itq"], **QUIET)
+    assert set(found.models) == {("itq", 4), ("itq", 8)}
+    queries, database = found.split.query, found.split.database
+    for row in found.rows[2:]:
+        model = found.models[row.method, row.bits]
+        codes = model.transform(X[queries]), model.transform(X[database]), Y[queries], Y[database]
+        assert metrics.mean_average_precision(*codes) == pytest.approx(row.scores["map"])
+        curve = metrics.precision_recall_curve(*codes, n_points=30)
+        np.testing.assert_allclose(row.curve["precision"], curve.precision, atol=1e-4)
+        np.testing.assert_allclose(row.curve["recall"], curve.recall, atol=1e-4)
+    with pytest.raises(ValueError, match="keep= names 'ksh', which is not compared; name one of itq"):
+        hbmp.compare(X, Y, methods=["itq"], keep=["ksh"], **QUIET)
+
+
 def test_a_cutoff_is_kept_and_named():
     found = hbmp.compare(X, Y, methods=["pca_sign"], bits=[8], cutoff=20, **QUIET)
     (row,) = found.rows

@@ -77,7 +77,7 @@ def test_prefixes_are_the_first_bits_of_one_training_with_their_own_weights(ran)
             database[:, : cell.bits],
             data.labels[split.query],
             data.labels[split.database],
-            bit_weights=method.codebook_.weights_for(cell.bits),
+            bit_weights=method.weights_for(cell.bits),
         )
         assert records[cell.key]["scores"]["map.weighted"] == pytest.approx(expected, abs=1e-6)
 

@@ -88,6 +88,8 @@ def _network_words(options, data) -> list[str]:
     """--backbone and --epochs as the setting they stand for."""
     import json
 
+    from hbmp._settings import read_value
+
     asked = {name: getattr(options, name) for name in ("backbone", "epochs") if getattr(options, name) is not None}
     if not asked:
         return []
@@ -97,4 +99,6 @@ def _network_words(options, data) -> list[str]:
         raise ValueError(f"{names} {verb} for images, and {options.data} holds features; settings go to --set.")
     if any(word.startswith("function=") for word in options.set):
         raise ValueError(f"{names} and function= in --set both say how images become codes; give one of them.")
+    if "backbone" in asked:
+        asked["backbone"] = read_value(asked["backbone"])  # a name, or with settings: ["alexnet", {"pretrained": …}]
     return [f"function={json.dumps(['network', asked])}"]

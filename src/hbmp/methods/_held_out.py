@@ -41,9 +41,9 @@ def shrink(weights: np.ndarray, share: float) -> np.ndarray:
 class Trial:
     """Scores of held-out and of learned instances, and how well they retrieve."""
 
-    def __init__(self, held, learned, held_labels, learned_labels):
-        """held, learned: (bit scores, expected codes) of each; labels as `fit` takes them."""
-        self.held, self.learned = held, tuple(part[:_MOST] for part in learned)
+    def __init__(self, held: tuple, learned: tuple, held_labels: np.ndarray, learned_labels: np.ndarray):
+        """held, learned: (bit scores, expected codes) of each; labels: classes or rows of 0/1."""
+        self.held, self.learned = held, (learned[0][:_MOST], learned[1][:_MOST])
         self.held_labels, self.learned_labels = held_labels, learned_labels[:_MOST]
 
     def best_label_share(self, choices=LABEL_SHARES) -> float:
@@ -63,7 +63,7 @@ class Trial:
 
     def retrieval(self, label_share: float, weights=None) -> np.ndarray:
         """mAP of held-out queries among themselves, and among the learned instances, ties averaged."""
-        held, learned = (_signs(blend(*scores, label_share)) for scores in (self.held, self.learned))
+        held, learned = (_signs(blend(bits, votes, label_share)) for bits, votes in (self.held, self.learned))
         queries, of_queries = held[:_QUERIES], self.held_labels[:_QUERIES]
         scores = [
             mean_average_precision(queries, codes, of_queries, labels, bit_weights=weights, ties="average")

@@ -39,6 +39,11 @@ class LabelVotes:
     prior: np.ndarray  # (items,) γ log c
     codes: np.ndarray  # (items, bits) int8
 
+    def split(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(bit scores, expected codes) from the scores of a function that gives both, bits first."""
+        n_bits = self.codes.shape[1]
+        return scores[:, :n_bits], self.expected_codes(scores[:, n_bits:])
+
     def expected_codes(self, label_scores: np.ndarray) -> np.ndarray:
         """P U, float32, a block of rows at a time."""
         step = max(1, _BLOCK // len(self.codes))

@@ -23,7 +23,7 @@ from hbmp.images import is_images
 from hbmp.labels import is_label_matrix
 from hbmp.methods import _held_out
 from hbmp.methods._function import copied, make_function
-from hbmp.methods._label_votes import joint_loss, label_targets, make_votes, n_labels
+from hbmp.methods._label_votes import LabelVotes, joint_loss, label_targets, make_votes, n_labels
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
 
@@ -151,7 +151,8 @@ class HBMP(Hasher):
 
     def _learn(self, X, y, targets, affinity, rng):
         """Stage two: the hash function, with label scores beside its bits where labels are to vote."""
-        self.votes_, self.label_share_ = None, 0.0
+        self.votes_: LabelVotes | None = None
+        self.label_share_ = 0.0
         self.weight_share_ = 1.0 if self.weight_share == "auto" else self.weight_share
         if y is None or self.label_share == 0 or not self.function_.by_gradients:
             weights = self.codebook_.weights
@@ -167,7 +168,7 @@ class HBMP(Hasher):
         given = {"label_share_": self.label_share, "weight_share_": self.weight_share}
         chosen = dict(zip(given, _held_out.DEFAULTS, strict=True))
         if "auto" in given.values() and len(X) >= _held_out.FEWEST and not is_images(X):
-            trial = self._held_out_trial(X, targets, labels, rng)
+            trial = self._held_out_trial(X, targets, labels, self.votes_, rng)
             fixed = () if self.label_share == "auto" else ((self.label_share,),)
             chosen["label_share_"] = trial.best_label_share(*fixed)
             weights = self.codebook_.weights
@@ -175,12 +176,12 @@ class HBMP(Hasher):
         for name, value in given.items():
             setattr(self, name, float(chosen[name] if value == "auto" else value))
 
-    def _held_out_trial(self, X, targets, labels, rng):
+    def _held_out_trial(self, X, targets, labels, votes, rng):
         learned, held = _held_out.parts(len(X), rng)
         function = self._function(images=False)
         self._learn_jointly(function, X[learned], targets[learned], labels[learned], draw_seed(rng))
-        scores = [self._bits_and_votes(function.project(X[rows])) for rows in (held, learned)]
-        return _held_out.Trial(*scores, labels[held], labels[learned])
+        of_held, of_learned = (votes.split(function.project(X[rows])) for rows in (held, learned))
+        return _held_out.Trial(of_held, of_learned, labels[held], labels[learned])
 
     def _learn_jointly(self, function, X, targets, labels, seed):
         loss = joint_loss(function.code_loss(self.codebook_.weights), self.n_bits)
@@ -191,10 +192,7 @@ class HBMP(Hasher):
         scores = self.function_.project(X)
         if self.votes_ is None or self.label_share_ == 0:
             return scores[:, : self.n_bits]
-        return _held_out.blend(*self._bits_and_votes(scores), self.label_share_)
-
-    def _bits_and_votes(self, scores):
-        return scores[:, : self.n_bits], self.votes_.expected_codes(scores[:, self.n_bits :])
+        return _held_out.blend(*self.votes_.split(scores), self.label_share_)
 
     def weights_for(self, k: int) -> np.ndarray:
         """Weights of the first k bits, which are a code of their own."""
