@@ -5,6 +5,10 @@ from __future__ import annotations
 BEST_HBMP: dict = {}
 """HBMP as measured best on features with labels: its defaults."""
 
+STAGES_ALONE: dict = {"feature_share": 0, "label_share": 0, "weight_share": 1, "function": ["kernel", {}]}
+"""The paper's three stages with nothing past them, on which its choices (constant or regress, item weights) are
+compared: labels alone in the affinity, weights as the pursuit finds them, no votes, the hinge."""
+
 PAPER_LEVELS = ["distance_levels", {"percentiles": [2, 5, 10, 20], "levels": [10, 5, 2, 1]}]
 """The paper's neighbourhood of 22K LabelMe, levels as in its released code."""
 

@@ -4,7 +4,7 @@ Cells: HBMP on the number of shared labels, plain and weighted bits, at the pape
 """
 
 from hbmp.recipes._base import Part, Row, nus
-from hbmp.recipes._settings import BEST_HBMP, SCHEMES, hbmp
+from hbmp.recipes._settings import SCHEMES, STAGES_ALONE, hbmp
 
 OVERLAP = {"affinity": "label_overlap"}
 
@@ -17,8 +17,8 @@ PARTS = (
         features="VGG-F, fine-tuned",
         note="The paper does not state its gain; binary is what its released code computes.",
         rows=(
-            Row("constant", (0.905, 0.910, 0.909, 0.916), "hbmp", hbmp(BEST_HBMP, SCHEMES["constant"], OVERLAP)),
-            Row("regress", (0.914, 0.924, 0.927, 0.930), "hbmp", hbmp(BEST_HBMP, SCHEMES["regress"], OVERLAP)),
+            Row("constant", (0.905, 0.910, 0.909, 0.916), "hbmp", hbmp(STAGES_ALONE, SCHEMES["constant"], OVERLAP)),
+            Row("regress", (0.914, 0.924, 0.927, 0.930), "hbmp", hbmp(STAGES_ALONE, SCHEMES["regress"], OVERLAP)),
         ),
     ),
 )
