@@ -36,7 +36,8 @@ def _from_book(book, database: Database) -> dict[str, Any]:
     affinity = None if book.affinity is None else book.affinity.block(shown, shown, device="cpu")
     codes = book.codes[shown]
     rebuilt = ((codes * book.weights) @ codes.T.astype(float) + book.intercept) / book.scale
-    told = _described(names, codes, book.weights, kind=kind, of=len(book.codes), residuals=book.relative_residuals)
+    weights = database.index.bit_weights  # what searching uses, which may trust the book's weights less
+    told = _described(names, codes, weights, kind=kind, of=len(book.codes), residuals=book.relative_residuals)
     return {**told, "affinity": None if affinity is None else _rows(affinity), "rebuilt": _rows(rebuilt)}
 
 
