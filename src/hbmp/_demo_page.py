@@ -90,9 +90,10 @@ def _residual(shown: Shown) -> str:
 def _affinity(shown: Shown) -> str:
     book = shown.book
     words = (
-        "Left: what should be close, blue for +1 (the same class) and red for −1. Then what the first "
-        f"{_listed(shown.lengths)} bits of the same code book make of it; paler is less sure. Codes are nested: the "
-        "first bits of a long code are a short code, with weights of its own."
+        "Left: who should be close, from blue (+1, the same class) to red (−1, nothing in common); classes whose "
+        f"features are alike on average are a little closer than others. Then what the first {_listed(shown.lengths)} "
+        "bits of one code book make of it. Codes are nested: the first bits of a long code are a short code, with "
+        "weights of its own."
     )
     return _figure(_demo_figures.affinity(book, shown.example.names, shown.lengths), words, sideways=True)
 

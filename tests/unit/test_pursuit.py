@@ -201,6 +201,20 @@ def test_large_affinities_in_blocks_or_by_labels_give_the_codes_of_the_dense_one
     assert single.residuals[-1] == pytest.approx(dense.residuals[-1], rel=0.02)
 
 
+def test_an_affinity_that_rounding_made_asymmetric_is_made_symmetric_again():
+    """Otherwise the search never ends once 45 bits have explained all of ten items but that rounding."""
+    random = np.random.default_rng(0)
+    half = np.clip(random.standard_normal((10, 10)) / 4, -1, 1)
+    matrix = ((half + half.T) / 2).astype(np.float32)
+    np.fill_diagonal(matrix, 1)
+    matrix[np.triu_indices(10, 1)] *= np.float32(1 + 1e-7)
+    assert (matrix != matrix.T).any()
+    values = as_operator(matrix).values
+    assert (values == values.T).all()
+    np.testing.assert_allclose(values, matrix, atol=1e-6)
+    assert hbmp.infer_codes(matrix, 48, tol=0, random_state=0).relative_residuals[-1] < 1e-5
+
+
 def test_auto_length_stops_at_the_bound_and_tol_stops_early():
     R = 2 * np.eye(10) - 1
     book = hbmp.infer_codes(R, "auto", max_residual=0.3)

@@ -40,6 +40,10 @@ class DenseOperator:
         self.affinity, self.dtype = affinity, dtype
         self.n_items = affinity.n_items_
         self.values = np.ascontiguousarray(affinity.matrix(), dtype=dtype)
+        if self.n_items <= DOUBLE_ITEMS:
+            # Products in single precision give R_ij and R_ji that differ in the last digit. Once all else is explained,
+            # a search would go round for ever in that difference.
+            self.values = (self.values + self.values.T) / 2
 
     def matmul(self, vectors: np.ndarray) -> np.ndarray:
         """R @ vectors."""
