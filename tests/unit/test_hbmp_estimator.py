@@ -13,6 +13,8 @@ from sklearn.datasets import make_blobs
 import hbmp
 from hbmp.affinities import DistanceLevels, LabelOverlap, MeanFeatures, SameClass, SharedLabels
 from hbmp.functions import MLP, Linear
+from hbmp.methods import _held_out
+from hbmp.methods import hbmp as hbmp_file
 
 FAST = Linear(epochs=3)
 
@@ -93,18 +95,47 @@ def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs):
 
 def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     X, y = make_blobs(400, n_features=5, centers=6, cluster_std=4.0, random_state=2)
-    seen = []
-    learn = hbmp.HBMP._learn_jointly
-    monkeypatch.setattr(
-        hbmp.HBMP, "_learn_jointly", lambda self, f, X, *rest: (seen.append(X), learn(self, f, X, *rest))
-    )
-    model = small(12).fit(X.astype(np.float32), y)
-    assert [len(rows) for rows in seen] == [320, 400]
+    X, seen = X.astype(np.float32), []
+    learn = hbmp_file.learn_jointly
+
+    def watched(function, rows, targets, *rest, **named):
+        seen.append(targets.shape)
+        learn(function, rows, targets, *rest, **named)
+
+    monkeypatch.setattr(hbmp_file, "learn_jointly", watched)
+    model = small(12).fit(X, y)
+    assert seen == [(320, 4 * 12), (400, 12)]  # the bits of four code books, then those of the best
+    assert model.feature_share_ in (0.3, 0.5, 0.7, 0.85)
     assert model.label_share_ in (0, 0.25, 0.5)
     assert model.weight_share_ in (0, 0.5, 1)
     seen.clear()
-    small(12, label_share=0.25, weight_share=1).fit(X.astype(np.float32), y)
-    assert [len(rows) for rows in seen] == [400]
+    model = small(12, feature_share=0.6, label_share=0.25, weight_share=1).fit(X, y)
+    assert seen == [(400, 12)]
+    assert (model.feature_share_, model.label_share_, model.weight_share_) == (0.6, 0.25, 1)
+    label_sets = np.eye(6, dtype=int)[y]
+    assert small(12).fit(X, label_sets).feature_share_ == 0.5
+
+
+def test_the_best_of_a_trial_is_what_retrieves_best():
+    """Votes that are right beat bits that are noise; weights that silence a broken bit are taken, others are not."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 300)
+    codes = np.array([[1, 1, 1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1]])[labels].astype(float)
+    noise = rng.standard_normal((300, 3))
+    good, bad = (noise, codes), (codes * 9, noise)
+    parts = (labels[:150], labels[150:])
+    trials = {}
+    for name, (bits, votes) in {"votes": good, "bits": bad}.items():
+        trials[name] = _held_out.Trial((bits[:150], votes[:150]), (bits[150:], votes[150:]), *parts)
+    assert trials["votes"].best(np.ones(3))[1:] == (0.5, 0)
+    assert trials["bits"].best(np.ones(3))[1] == 0
+    books = [trials["votes"], trials["bits"]]
+    assert _held_out.choose(books, [np.ones(3)] * 2, label_shares=(0.0,)) == _held_out.Shares(1, 0.0, 0.0)
+    broken = codes.copy()
+    broken[:, 2] = noise[:, 2]
+    trial = _held_out.Trial((broken[:150], broken[:150]), (broken[150:], broken[150:]), *parts)
+    assert trial.best(np.array([1, 1, 0.1]))[2] > 0
+    assert trial.best(np.array([0.1, 1, 1]))[2] == 0
 
 
 def test_weights_lie_between_equal_ones_and_the_pursuits(blobs):

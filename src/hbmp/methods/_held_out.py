@@ -1,24 +1,36 @@
-"""Two settings of HBMP that depend on the data, chosen on training instances that the function has not seen.
+"""Three settings of HBMP that depend on the data, chosen on training instances that the function has not seen.
 
-    λ      label_share    how much of a score comes from the labels' votes, the rest from the bit itself
-    s      weight_share   how far bit weights go from equal ones (0) to those of the pursuit (1)
+           feature_share   how much features say in the affinity, and so which code book
+    λ      label_share     how much of a score comes from the labels' votes, the rest from the bit itself
+    s      weight_share    how far bit weights go from equal ones (0) to those of the pursuit (1)
 
 A part of the training instances is held out and queries twice: itself, as new items in a database would be, and the
-instances that were learned from, which a database often holds too. The best λ has the highest mean of both mAPs; bits
-are weighted only where that lifts both.
+instances that were learned from, which a database often holds too. What counts is the mean of both mAPs; but bits are
+weighted only where that lifts both. One training serves all code books: its scores are their bits side by side.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from hbmp.metrics import mean_average_precision
 
+FEATURE_SHARES = (0.3, 0.5, 0.7, 0.85)  # for classes; label sets, whose code books are dear, take the default
 LABEL_SHARES = (0.0, 0.25, 0.5)
-WEIGHT_SHARES = (0.0, 0.5, 1.0)
-DEFAULTS = (0.25, 0.5)  # (λ, s) where there are too few instances to choose on, or a training is too dear to repeat
-FEWEST = 200  # instances
+WEIGHT_SHARES = (0.5, 1.0)
+FEWEST = 200  # instances; with fewer, or where a training is too dear to repeat, the defaults stand
 _HELD, _MOST, _QUERIES = 0.2, 4000, 500  # share held out, instances in a database, and how many query
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What was chosen; book: which of the code books."""
+
+    book: int = 0
+    label_share: float = 0.25
+    weight_share: float = 0.5
 
 
 def parts(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -39,27 +51,23 @@ def shrink(weights: np.ndarray, share: float) -> np.ndarray:
 
 
 class Trial:
-    """Scores of held-out and of learned instances, and how well they retrieve."""
+    """Scores of held-out and of learned instances by one code book, and how well they retrieve."""
 
     def __init__(self, held: tuple, learned: tuple, held_labels: np.ndarray, learned_labels: np.ndarray):
         """held, learned: (bit scores, expected codes) of each; labels: classes or rows of 0/1."""
-        self.held, self.learned = held, (learned[0][:_MOST], learned[1][:_MOST])
-        self.held_labels, self.learned_labels = held_labels, learned_labels[:_MOST]
+        self.held, self.learned = (tuple(part[:_MOST] for part in scores) for scores in (held, learned))
+        self.held_labels, self.learned_labels = held_labels[:_MOST], learned_labels[:_MOST]
 
-    def best_label_share(self, choices=LABEL_SHARES) -> float:
-        """The λ with the highest mean mAP; the smallest of equal ones."""
-        return max(choices, key=lambda share: (round(float(np.mean(self.retrieval(share))), 4), -share))
-
-    def best_weight_share(self, label_share: float, weights: np.ndarray, choices=WEIGHT_SHARES) -> float:
-        """The s that lifts the less lifted of both mAPs most, 0 where none lifts both."""
-        if np.ptp(weights) == 0:
-            return choices[0]
-        plain = np.array(self.retrieval(label_share))
-        gains = {0.0: 0.0}
-        for share in choices:
-            if share > 0:
-                gains[share] = float(min(self.retrieval(label_share, shrink(weights, share)) - plain))
-        return max(gains, key=lambda share: (round(gains[share], 4), -share))
+    def best(self, weights: np.ndarray, label_shares=LABEL_SHARES, weight_shares=WEIGHT_SHARES):
+        """(mean mAP, λ, s): the λ of the highest mean without weights, then the s whose smaller gain is the largest."""
+        plain = {share: self.retrieval(share) for share in label_shares}
+        label_share = max(plain, key=lambda share: (round(float(plain[share].mean()), 4), -share))
+        found = {0.0: plain[label_share]}
+        for share in weight_shares if np.ptp(weights) > 0 else ():
+            found[share] = self.retrieval(label_share, shrink(weights, share))
+        gains = {share: round(float((scores - found[0.0]).min()), 4) for share, scores in found.items()}
+        weight_share = max(gains, key=lambda share: (gains[share], -share))
+        return float(found[weight_share].mean()), label_share, weight_share
 
     def retrieval(self, label_share: float, weights=None) -> np.ndarray:
         """mAP of held-out queries among themselves, and among the learned instances, ties averaged."""
@@ -70,6 +78,13 @@ class Trial:
             for codes, labels in ((held, self.held_labels), (learned, self.learned_labels))
         ]
         return np.nan_to_num(scores)  # where no query has a neighbour
+
+
+def choose(trials: list[Trial], weights: list[np.ndarray], **choices) -> Shares:
+    """The code book that retrieves best, with its λ and s; the first of equal ones."""
+    found = [trial.best(of_book, **choices) for trial, of_book in zip(trials, weights, strict=True)]
+    book = max(range(len(found)), key=lambda index: (round(found[index][0], 4), -index))
+    return Shares(book, found[book][1], found[book][2])
 
 
 def _signs(scores):

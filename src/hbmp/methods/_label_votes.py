@@ -39,11 +39,6 @@ class LabelVotes:
     prior: np.ndarray  # (items,) γ log c
     codes: np.ndarray  # (items, bits) int8
 
-    def split(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(bit scores, expected codes) from the scores of a function that gives both, bits first."""
-        n_bits = self.codes.shape[1]
-        return scores[:, :n_bits], self.expected_codes(scores[:, n_bits:])
-
     def expected_codes(self, label_scores: np.ndarray) -> np.ndarray:
         """P U, float32, a block of rows at a time."""
         step = max(1, _BLOCK // len(self.codes))
@@ -73,12 +68,25 @@ def make_votes(labels: np.ndarray, affinity, codes: np.ndarray) -> LabelVotes:
     return LabelVotes(rows, prior, codes)
 
 
-def n_labels(labels: np.ndarray) -> int:
-    """How many label scores there are."""
-    return int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
+def learn_jointly(function, X, targets, labels, *, bit_weights, random_state) -> None:
+    """Train a function to give bit scores for the targets (n, bits), then label scores."""
+    n_labels = int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
+    n_bits = targets.shape[1]
+    loss = _joint_loss(function.code_loss(bit_weights), n_bits)
+    function.learn(X, loss, np.ascontiguousarray(targets), labels, n_bits=n_bits + n_labels, random_state=random_state)
 
 
-def joint_loss(code_loss, n_bits: int):
+def split_scores(scores: np.ndarray, votes: list[LabelVotes]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(bit scores, expected codes) by each code book, from scores that hold the bits of all, then those of labels."""
+    ends = np.cumsum([0, *(of_book.codes.shape[1] for of_book in votes)])
+    label_scores = scores[:, ends[-1] :]
+    return [
+        (scores[:, start:end], of_book.expected_codes(label_scores))
+        for start, end, of_book in zip(ends, ends[1:], votes, strict=False)
+    ]
+
+
+def _joint_loss(code_loss, n_bits: int):
     """`loss(scores, targets, labels)`: that of the codes on the first n_bits scores, that of the labels on the rest."""
     from torch.nn import functional as F
 

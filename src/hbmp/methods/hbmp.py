@@ -11,6 +11,8 @@ Three shares carry it past the paper, each 0, 0 and 1 in `HBMP.paper`: how much 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,9 +25,11 @@ from hbmp.images import is_images
 from hbmp.labels import is_label_matrix
 from hbmp.methods import _held_out
 from hbmp.methods._function import copied, make_function
-from hbmp.methods._label_votes import LabelVotes, joint_loss, label_targets, make_votes, n_labels
+from hbmp.methods._label_votes import LabelVotes, label_targets, learn_jointly, make_votes, split_scores
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
+
+_FEATURE_SHARE = 0.5
 
 
 class _Paper(str):
@@ -63,9 +67,10 @@ class HBMP(Hasher):
     scheme : "regress" (weighted bits), "greedy" or "constant" (plain Hamming)
     affinity : "auto" (classes: same_class, label sets: shared_labels, no labels: distance_levels), a name from
         `hbmp.affinities`, or an object from there
-    feature_share : how much of an "auto" affinity says how alike the mean features of two classes or label sets are.
-        Departs from Eq. 1, because codes of alike classes are then alike and easier to learn: on 100 kinds of MS-COCO
-        images mAP at 32 bits rises from 0.363 to 0.418 (docs/beyond-the-paper.md)
+    feature_share : how much of an "auto" affinity says how alike the mean features of two classes or label sets are, 0
+        to 1; "auto" is a half, and for classes the best of four on held-out training instances. Departs from Eq. 1,
+        because codes of alike classes are then alike and easier to learn: on 100 kinds of MS-COCO images mAP at 32 bits
+        rises from 0.363 to 0.418 (docs/beyond-the-paper.md)
     function : "auto" (kernel with a smoothed logistic loss for features, network for images), a name from
         `hbmp.functions` or an object from there. Departs from Eq. 12, the hinge, by half a point of mAP on VOC 2007
     label_share : how much of a score comes from labels that vote with their codes, 0 to 1; "auto" chooses on held-out
@@ -95,7 +100,7 @@ class HBMP(Hasher):
         *,
         scheme="regress",
         affinity="auto",
-        feature_share=0.5,
+        feature_share="auto",
         function="auto",
         label_share="auto",
         weight_share="auto",
@@ -140,59 +145,68 @@ class HBMP(Hasher):
         rows = self._training_rows(X, y, rng)
         X, y = X[rows], None if y is None else _take(y, rows)
         self.function_ = self._function(images)
-        affinity = self._fitted_affinity(X, y)
-        self.codebook_ = self.infer(affinity, y, draw_seed(rng))
-        targets = self.codebook_.codes[affinity.item_of_]
-        self._learn(X, y, targets, affinity, rng)
+        labels = label_targets(y) if self._labels_vote(y) else None
+        affinities = self._affinities(X, y, labels)
+        seed = draw_seed(rng)
+        books = [self.infer(affinity, y, seed) for affinity in affinities]
+        shares = self._shares(X, affinities, books, labels, rng)
+        affinity, self.codebook_ = affinities[shares.book], books[shares.book]
+        self.feature_share_ = float(affinity.share) if isinstance(affinity, MeanFeatures) else 0.0
+        self.label_share_, self.weight_share_ = float(shares.label_share), float(shares.weight_share)
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
+        targets = self.codebook_.codes[affinity.item_of_]
+        self._learn(X, targets, labels, affinity, draw_seed(rng))
         self.unmatched_ = float(((self._project(X) >= 0) != (targets > 0)).mean())
         if y is None:
             self.codebook_.affinity = None  # instances are placed by the hash function
 
-    def _learn(self, X, y, targets, affinity, rng):
-        """Stage two: the hash function, with label scores beside its bits where labels are to vote."""
+    def _learn(self, X, targets, labels, affinity, seed):
+        """Stage two: the hash function, with label scores beside its bits where labels vote."""
         self.votes_: LabelVotes | None = None
-        self.label_share_ = 0.0
-        self.weight_share_ = 1.0 if self.weight_share == "auto" else self.weight_share
-        if y is None or self.label_share == 0 or not self.function_.by_gradients:
-            weights = self.codebook_.weights
-            self.function_.fit(X, targets, bit_weights=weights, random_state=draw_seed(rng))
-            return
-        labels = label_targets(y)
-        self.votes_ = make_votes(labels, affinity, self.codebook_.codes)
-        self._choose_shares(X, targets, labels, rng)
-        self._learn_jointly(self.function_, X, targets, labels, draw_seed(rng))
+        weights = self.codebook_.weights
+        if labels is None:
+            self.function_.fit(X, targets, bit_weights=weights, random_state=seed)
+        else:
+            self.votes_ = make_votes(labels, affinity, self.codebook_.codes)
+            learn_jointly(self.function_, X, targets, labels, bit_weights=weights, random_state=seed)
 
-    def _choose_shares(self, X, targets, labels, rng):
-        """label_share_ and weight_share_: as given, or by what held-out instances retrieve."""
-        given = {"label_share_": self.label_share, "weight_share_": self.weight_share}
-        chosen = dict(zip(given, _held_out.DEFAULTS, strict=True))
-        if "auto" in given.values() and len(X) >= _held_out.FEWEST and not is_images(X):
-            trial = self._held_out_trial(X, targets, labels, self.votes_, rng)
-            fixed = () if self.label_share == "auto" else ((self.label_share,),)
-            chosen["label_share_"] = trial.best_label_share(*fixed)
-            weights = self.codebook_.weights
-            chosen["weight_share_"] = trial.best_weight_share(chosen["label_share_"], weights)
-        for name, value in given.items():
-            setattr(self, name, float(chosen[name] if value == "auto" else value))
+    def _labels_vote(self, y) -> bool:
+        return y is not None and self.label_share != 0 and self.function_.by_gradients
 
-    def _held_out_trial(self, X, targets, labels, votes, rng):
+    def _can_choose(self, X, labels) -> bool:
+        return labels is not None and len(X) >= _held_out.FEWEST and not is_images(X)
+
+    def _shares(self, X, affinities, books, labels, rng) -> _held_out.Shares:
+        """The shares as given, the others by what held-out instances retrieve, or the defaults where none can be."""
+        given = {"label_share": self.label_share, "weight_share": self.weight_share}
+        fixed = {name: share for name, share in given.items() if share != "auto"}
+        if labels is None:
+            return _held_out.Shares(**{"weight_share": 1.0, **fixed, "label_share": 0.0})
+        if not self._can_choose(X, labels) or (len(fixed) == len(given) and len(books) == 1):
+            return _held_out.Shares(**fixed)
         learned, held = _held_out.parts(len(X), rng)
+        codes = [book.codes[affinity.item_of_] for affinity, book in zip(affinities, books, strict=True)]
+        targets, weights = np.concatenate(codes, axis=1), [book.weights for book in books]
         function = self._function(images=False)
-        self._learn_jointly(function, X[learned], targets[learned], labels[learned], draw_seed(rng))
-        of_held, of_learned = (votes.split(function.project(X[rows])) for rows in (held, learned))
-        return _held_out.Trial(of_held, of_learned, labels[held], labels[learned])
-
-    def _learn_jointly(self, function, X, targets, labels, seed):
-        loss = joint_loss(function.code_loss(self.codebook_.weights), self.n_bits)
-        n_scores = self.n_bits + n_labels(labels)
-        function.learn(X, loss, targets, labels, n_bits=n_scores, random_state=seed)
+        learn_jointly(
+            function,
+            X[learned],
+            targets[learned],
+            labels[learned],
+            bit_weights=np.concatenate(weights),
+            random_state=draw_seed(rng),
+        )
+        votes = [make_votes(labels, affinities[0], book.codes) for book in books]
+        scores = [split_scores(function.project(X[rows]), votes) for rows in (held, learned)]
+        trials = [_held_out.Trial(a, b, labels[held], labels[learned]) for a, b in zip(*scores, strict=True)]
+        chosen = _held_out.choose(trials, weights, **{f"{name}s": (share,) for name, share in fixed.items()})
+        return replace(chosen, **fixed)
 
     def _project(self, X):
         scores = self.function_.project(X)
         if self.votes_ is None or self.label_share_ == 0:
             return scores[:, : self.n_bits]
-        return _held_out.blend(*self.votes_.split(scores), self.label_share_)
+        return _held_out.blend(*split_scores(scores, [self.votes_])[0], self.label_share_)
 
     def weights_for(self, k: int) -> np.ndarray:
         """Weights of the first k bits, which are a code of their own."""
@@ -237,12 +251,16 @@ class HBMP(Hasher):
         shared = {"device": self.device, "verbose": self.verbose}
         return Kernel(linear=Linear(loss="smooth", lr=1e-2, **shared), **shared)
 
-    def _fitted_affinity(self, X, y):
+    def _affinities(self, X, y, labels) -> list:
+        """The fitted affinity, or where there is a choice those of all feature shares."""
         affinity = self.label_affinity(y)
         if not isinstance(self.affinity, str) or self.affinity != "auto" or y is None or self.feature_share == 0:
-            return affinity.fit(X, y)
+            return [affinity.fit(X, y)]
+        shares: tuple = (_FEATURE_SHARE if self.feature_share == "auto" else self.feature_share,)
+        if self.feature_share == "auto" and self._can_choose(X, labels) and labels.ndim == 1:
+            shares = _held_out.FEATURE_SHARES
         features = self.function_.pretrained_features(X) if is_images(X) else X
-        return MeanFeatures(affinity, share=self.feature_share).fit(features, y)
+        return [MeanFeatures(affinity, share=share).fit(features, y) for share in shares]
 
     def label_affinity(self, y):
         """The affinity that the labels alone ask for, not fitted; without labels that of distances."""
