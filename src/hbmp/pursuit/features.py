@@ -1,0 +1,118 @@
+"""Binary matrix pursuit on features: where the affinity is an inner product, rebuild its factor from sign vectors.
+
+The affinity R = Y Yᵀ of n points is known by its factor, so a pursuit need not touch pairs: Y ≈ Σ_k v_k c_kᵀ gives
+R ≈ V (C Cᵀ) Vᵀ. With E what the other bits leave of Y, a bit is searched again as v_k = sign(E c_k), a power step on
+the residual affinity E Eᵀ (Eq. 7), and all atoms are refitted by least squares (Eq. 10). The code of a point is then
+
+    u = argmax over signs of  2 uᵀ C y - ρ uᵀ G u,      G = C Cᵀ less its diagonal
+
+    y_i    points     (n, m)   features on scaled principal axes
+    v_k    codes      (n, b)   in {-1, +1}
+    c_k    atoms      (b, m)   what a bit stands for
+    C y    scores     (n, b)   how much each atom agrees with a point
+    ρ      coupling            1: the code that rebuilds y best. 0: signs of C y, a linear function
+    G      overlaps   (b, b)   inner products of different atoms
+
+Since 2 uᵀCy - ρ uᵀGu = ρ (2 uᵀC(y/ρ) - uᵀGu), a coupling of ρ is the best code of the point y/ρ, pushed away from
+the mean. Departs from the plain least squares of Eq. 10 by ρ < 1, because Hamming distance takes no notice of the
+overlaps of atoms: codes that rebuild their points with ρ = 1 hold the most for a real-valued query (NDCG 0.943 on GIST
+descriptors at 32 bits, ITQ 0.924) but lie badly in Hamming distance (0.842, ITQ 0.884); ρ = ½ leads in both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp.pursuit.codebook import CodeBook
+from hbmp.pursuit.fit import solve_weights
+
+_SWEEPS = 100  # a bound; a few do
+_RIDGE = 1e-3  # of the atoms: keeps bits that agree on all points solvable
+
+
+def fit_atoms(codes: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The atoms that rebuild the points from their codes with least squared error, (b, m) in the points' precision."""
+    signs = codes.astype(points.dtype)
+    gram = (signs.T @ signs).astype(np.float64) + _RIDGE * len(points) * np.eye(signs.shape[1])
+    return np.linalg.solve(gram, (signs.T @ points).astype(np.float64)).astype(points.dtype)
+
+
+def overlaps_of(atoms: np.ndarray) -> np.ndarray:
+    """G: inner products of different atoms, 0 on the diagonal."""
+    products = atoms @ atoms.T
+    np.fill_diagonal(products, 0)
+    return products
+
+
+def choose_codes(
+    scores: np.ndarray, overlaps: np.ndarray, coupling: float, *, start: np.ndarray | None = None, sweeps: int = _SWEEPS
+) -> np.ndarray:
+    """Codes that no flip of one bit betters, as floats: bits are set one after the other until none changes.
+
+    start: codes to begin from, the signs of the scores by default.
+    """
+    codes = _signs(scores) if start is None else start.astype(scores.dtype)
+    pull = codes @ overlaps * scores.dtype.type(coupling)  # of the other bits, kept up to date
+    rows = np.arange(len(codes))  # those that still change
+    for _ in range(sweeps if coupling else 1):
+        changed = np.zeros(len(rows), dtype=bool)
+        for bit in range(codes.shape[1]):
+            wanted = _signs(scores[rows, bit] - pull[rows, bit])
+            flips = wanted != codes[rows, bit]
+            flipped = rows[flips]
+            codes[flipped, bit] = wanted[flips]
+            step = 2 * coupling * wanted[flips, None]
+            pull[flipped] += (step * overlaps[bit]).astype(scores.dtype)
+            changed |= flips
+        rows = rows[changed]
+        if not rows.size:
+            break
+    return codes
+
+
+def refine(points: np.ndarray, codes: np.ndarray, coupling: float, n_iter: int) -> tuple[np.ndarray, list[float]]:
+    """(atoms, what share of the points' squared length is not rebuilt, at the start and after each iteration)."""
+    atoms = fit_atoms(codes, points)
+    left = [_unexplained(points, codes, atoms)]
+    for _ in range(n_iter):
+        codes = choose_codes(points @ atoms.T, overlaps_of(atoms), coupling, start=codes, sweeps=2)
+        atoms = fit_atoms(codes, points)
+        left.append(_unexplained(points, codes, atoms))
+    return atoms, left
+
+
+def code_book(codes: np.ndarray, points: np.ndarray, *, weighting: str, ridge: float) -> CodeBook:
+    """The codes with the weights of Eq. 10 for R = Y Yᵀ, scaled to [-1, 1], off its diagonal; no pair is formed.
+
+    h_k = v_kᵀ Y Yᵀ v_k - tr R is the squared length of Yᵀv_k less the trace, and ‖R‖ that of Yᵀ Y.
+    """
+    lengths = np.square(points, dtype=np.float64).sum(axis=1)
+    scale = 1 / max(float(lengths.max()), 1e-300)
+    signs = codes.astype(points.dtype)
+    gram = (signs.T @ signs).astype(np.float64) ** 2 - len(codes)
+    match = scale * (np.square(points.T @ signs, dtype=np.float64).sum(axis=0) - lengths.sum())
+    covariance = (points.T @ points).astype(np.float64)
+    squared_norm = scale**2 * (np.square(covariance).sum() - np.square(lengths).sum())
+    weights, residuals = np.empty(0), [np.sqrt(max(squared_norm, 0.0))]
+    for size in range(1, len(match) + 1):
+        weights = solve_weights(gram[:size, :size], match[:size], weighting, ridge)
+        square = squared_norm - 2 * weights @ match[:size] + weights @ gram[:size, :size] @ weights
+        residuals.append(np.sqrt(max(square, 0.0)))
+    return CodeBook(
+        codes=codes.astype(np.int8),
+        weights=weights,
+        residuals=np.array(residuals),
+        weighting=weighting,
+        ridge=ridge,
+        gram=gram,
+        match=match,
+    )
+
+
+def _unexplained(points, codes, atoms) -> float:
+    error = np.square(points - codes.astype(points.dtype) @ atoms).sum(dtype=np.float64)
+    return float(error / np.square(points).sum(dtype=np.float64))
+
+
+def _signs(values: np.ndarray) -> np.ndarray:
+    return np.where(values >= 0, values.dtype.type(1), values.dtype.type(-1))
