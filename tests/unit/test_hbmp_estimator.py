@@ -168,7 +168,7 @@ def _drawn_seed(random_state):
 def test_targets_are_the_codes_of_each_instances_item(blobs):
     X, y = blobs
     names = np.array(["ant", "bee", "cat", "dog"])[y]
-    model = small(12, function=MLP(hidden=(32,), epochs=60), label_share=0).fit(X, names)
+    model = small(12, function=MLP(hidden=(32,), epochs=60), feature_share=0, label_share=0).fit(X, names)
     targets = model.codes_for(names)
     assert targets.dtype == np.int8
     assert targets.shape == (90, 12)

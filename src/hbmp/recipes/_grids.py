@@ -77,7 +77,7 @@ def cells_of(
 def _cifar_1() -> list[Cell]:
     functions = ({}, *FUNCTIONS.values())
     settings = [hbmp(STAGES_ALONE, function, scheme) for function in functions for scheme in SCHEMES.values()]
-    settings += [hbmp(BEST_HBMP), *(hbmp(BEST_HBMP, function) for function in FUNCTIONS.values())]
+    settings += [hbmp(BEST_HBMP)]
     return _product("cifar-1", CIFAR_FEATURES, (12, 16, 24, 32, 48, 64), SEEDS, settings)
 
 

@@ -99,7 +99,7 @@ def panels(records: list[dict], names=()):
                 word.set_bbox({"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75, "linewidth": 0})
         settings = record["settings"]
         axis.set_title(f"{settings['method']}, {settings['bits']} bits, {settings['data']}")
-        reach = 1.05 * max(np.abs(record["x"]).max(), np.abs(record["y"]).max())
+        reach = (1.13 if len(names) else 1.05) * max(np.abs(record["x"]).max(), np.abs(record["y"]).max())
         axis.set(xticks=[], yticks=[], aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
         axis.grid(visible=False)
         for side in axis.spines.values():
