@@ -11,7 +11,7 @@ from hbmp._trial import draw_evenly
 from hbmp.datasets.cifar10 import _NAMES as CIFAR_NAMES
 from hbmp.recipes.fig3 import FEATURES
 
-_ROWS_WITH_FEATURES = 5_000  # of the 60,000: enough to tell methods apart, few enough for a minute
+_ROWS_WITH_FEATURES = 4_000  # of the 60,000: enough to tell methods apart, few enough for a minute
 _ROWS_TO_EMBED = 1_500  # images that a network has to look at first
 _SIDE = 96  # pixels of the network's input; its own 224 would take five times as long
 

@@ -198,7 +198,7 @@ def test_features_of_cifar10_are_found_and_drawn_evenly(tmp_path):
     (digits, cifar), note = _demo_data.at_hand(tmp_path)
     assert note == ""
     assert digits.name == "digits"
-    assert np.bincount(cifar.labels).tolist() == [500] * 10
+    assert np.bincount(cifar.labels).tolist() == [400] * 10
     assert cifar.images is None
     assert set(cifar.looks()) == set(cifar.names)
     rows = {row.tobytes(): label for row, label in zip(np.load(folder / "features.npy"), labels, strict=True)}
