@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from hbmp import _report_figures, _report_methods, _report_tables
+from hbmp import _report_beyond, _report_figures, _report_methods, _report_tables
 from hbmp._html_page import page, picture
 from hbmp._report_tables import PAPER_TABLES, group_name
 from hbmp.experiment import load_results
@@ -41,7 +41,7 @@ def write(results_dir="results", out_html="report.html") -> Path:
 
 
 def markdown_tables(results_dir="results") -> dict[str, str]:
-    """Every table by name: "summary", "table1" … "table7", "timings", one a protocol, "methods." with all methods."""
+    """Every table by name: "summary", "table1" … "table7", "timings", one a protocol, "methods." with all methods, "beyond"."""
     records = load_results(results_dir)
     tables = {"summary": _report_tables.summary_table(records).markdown()}
     named = {**_report_tables.paper_tables(records), **_report_tables.protocol_tables(records)}
@@ -49,6 +49,9 @@ def markdown_tables(results_dir="results") -> dict[str, str]:
         tables[_marker(name)] = "\n\n".join(part.markdown() for part in parts)
     for name, table in _report_methods.methods_tables(records).items():
         tables[f"methods.{_marker(name)}"] = table.markdown()
+    beyond = _report_beyond.beyond_table(results_dir)
+    if beyond is not None:
+        tables["beyond"] = beyond.markdown()
     tables["timings"] = _report_tables.timing_table(records).markdown()
     return tables
 

@@ -98,7 +98,7 @@ def test_markdown_tables_are_filled_between_markers(results, tmp_path):
     assert report.fill_files([path], results) == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/results.md", "docs/bits.md", "docs/beyond-the-paper.md"])
 def test_committed_tables_are_those_of_the_results(name):
     path = ROOT / name
     if not path.exists() or "<!-- results:" not in path.read_text(encoding="utf-8"):
