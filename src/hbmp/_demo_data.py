@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,15 +38,32 @@ class Example:
         """What a picture of each row shows: its pixels, or the name of its class."""
         return self.images if self.images is not None else [self.names[label] for label in self.labels]
 
+    def cut(self, count: int | None, seed: int) -> Example:
+        """The same with at most `count` rows, drawn evenly over classes; queries and training rows in proportion."""
+        if count is None or count >= len(self.labels):
+            return self
+        rows, share = _some(self.labels, count, seed), count / len(self.labels)
+        return replace(
+            self,
+            about=f"{self.about} Here {count:,} of these rows.",
+            features=self.features[rows],
+            labels=self.labels[rows],
+            images=None if self.images is None else self.images[rows],
+            queries=round(share * self.queries),
+            train=None if self.train is None else round(share * self.train),
+        )
 
-def at_hand(data_dir=None, *, device: str = "auto", seed: int = 0) -> tuple[list[Example], str]:
-    """The examples that can run here, and a sentence where CIFAR-10 cannot."""
+
+def at_hand(
+    data_dir=None, *, rows: int | None = None, device: str = "auto", seed: int = 0
+) -> tuple[list[Example], str]:
+    """The examples that can run here, of at most so many rows, and a sentence where CIFAR-10 cannot."""
     examples, note = [_digits()], ""
     try:
         examples.append(_cifar10(data_dir, device, seed))
     except (datasets.MissingData, ImportError) as error:
         note = f"CIFAR-10 is left out: {error}"
-    return examples, note
+    return [example.cut(rows, seed) for example in examples], note
 
 
 def _digits() -> Example:

@@ -66,20 +66,29 @@ class Shown:
         return next(name for name in self.databases if name != "hbmp")
 
 
-def run(output="demo", *, data_dir=None, bits: Sequence[int] = BITS, device: str = "auto", seed: int = 0) -> dict:
+def run(
+    output="demo",
+    *,
+    data_dir=None,
+    bits: Sequence[int] = BITS,
+    rows: int | None = None,
+    device: str = "auto",
+    seed: int = 0,
+) -> dict:
     """Compare, fit, index, search, and write the report; returns what `demo.json` holds.
 
     output : a folder that is made, or one that an earlier demo made; its files are replaced, others stay
     data_dir : where CIFAR-10 may lie · bits : code lengths · device : "auto", "cpu" or "cuda"
+    rows : at most so many of each data set, for a quicker look
     """
     from hbmp._comparison_plot import need_matplotlib
 
     started, folder, device = time.perf_counter(), Path(output), pick_device(device)
     need_matplotlib()
-    lengths = _check_bits(bits)
+    lengths = _check_sizes(bits, rows)
     again = _check_folder(folder)
     _say("looking for data")
-    examples, note = _demo_data.at_hand(data_dir, device=device, seed=seed)
+    examples, note = _demo_data.at_hand(data_dir, rows=rows, device=device, seed=seed)
     shown = [_show(example, lengths, device, seed) for example in examples]
     folder.mkdir(parents=True, exist_ok=True)
     write_into_place(folder / _MARK, "{}\n")  # from here on the folder is known as a demo's, whatever happens
@@ -271,7 +280,10 @@ def _program() -> list[str]:
     return [str(beside_python.relative_to(here) if beside_python.is_relative_to(here) else beside_python)]
 
 
-def _check_bits(bits: Sequence[int]) -> list[int]:
+def _check_sizes(bits: Sequence[int], rows: int | None) -> list[int]:
+    """The code lengths, ascending."""
+    if rows is not None and rows < 200:
+        raise ValueError(f"The demo needs at least 200 rows to learn from and to ask with, found {rows}.")
     lengths = sorted(set(bits))
     if not lengths or lengths[0] < 2:
         raise ValueError(f"The demo needs code lengths of at least 2 bits, found {list(bits)}; try 12 24 48.")

@@ -16,9 +16,9 @@ import pytest
 from serving import serving
 
 import hbmp
-from hbmp import _demo_data, _demo_page, cli, datasets, demo
+from hbmp import _demo_data, _demo_page, cli, demo
 
-WORDS = ["demo", "-o", "out", "--bits", "8", "16", "--data-dir", "nothing", "--device", "cpu"]
+WORDS = ["demo", "-o", "out", "--bits", "8", "16", "--rows", "500", "--data-dir", "nothing", "--device", "cpu"]
 
 
 class Page(HTMLParser):
@@ -130,7 +130,7 @@ def test_the_database_answers_as_printed(ran):
     assert [row.count(query["label"]) for row, query in zip(answers, told["queries"], strict=True)] == [
         query["hits"] for query in told["queries"]
     ]
-    digits = datasets.load("digits")
+    digits = _demo_data.at_hand("nothing", rows=500)[0][0]
     database = hbmp.Database.load(folder / "out" / "db")
     assert database.labels.tolist() == [str(digits.labels[number]) for number in database.ids]
 
@@ -184,7 +184,8 @@ def test_wrong_asking_is_told_before_anything_runs(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert cli.main(["demo", "-o", str(tmp_path / "file")]) == 2
     assert cli.main(["demo", "-o", str(tmp_path / "new"), "--bits", "1"]) == 2
-    assert capsys.readouterr().err.count("\n") == 2
+    assert cli.main(["demo", "-o", str(tmp_path / "new"), "--rows", "20"]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
     assert not (tmp_path / "new").exists()
 
 
@@ -200,6 +201,10 @@ def test_features_of_cifar10_are_found_and_drawn_evenly(tmp_path):
     assert digits.name == "digits"
     assert np.bincount(cifar.labels).tolist() == [400] * 10
     assert cifar.images is None
+    assert (cifar.queries, cifar.train) == (200, 1200)
+    fewer = cifar.cut(1000, seed=0)
+    assert (len(fewer.features), fewer.queries, fewer.train) == (1000, 50, 300)
+    assert np.bincount(fewer.labels).tolist() == [100] * 10
     assert set(cifar.looks()) == set(cifar.names)
     rows = {row.tobytes(): label for row, label in zip(np.load(folder / "features.npy"), labels, strict=True)}
     drawn = zip(cifar.features.astype(np.float16), cifar.labels, strict=True)

@@ -15,6 +15,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("-o", "--output", default="demo", metavar="DIR", help="the folder to write (default: demo)")
     parser.add_argument("--data-dir", metavar="DIR", help="where CIFAR-10 may lie (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--bits", type=int, nargs="+", default=[12, 24, 48], metavar="N", help="default: 12 24 48")
+    parser.add_argument("--rows", type=int, metavar="N", help="at most so many of each data set, for a quicker look")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     parser.add_argument("--json", action="store_true", help="print the numbers and where the files are as JSON")
 
@@ -25,5 +26,6 @@ def run(options) -> None:
 
     from hbmp import demo
 
-    done = demo.run(options.output, data_dir=options.data_dir, bits=options.bits, device=options.device)
+    chosen = {name: getattr(options, name) for name in ("data_dir", "bits", "rows", "device")}
+    done = demo.run(options.output, **chosen)
     print(json.dumps(done, ensure_ascii=False) if options.json else demo.text(done))
