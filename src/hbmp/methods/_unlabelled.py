@@ -8,7 +8,7 @@ Relation to ITQ: with a gain of 1, b axes, no coupling and orthogonal atoms this
 rotation is the start here. What the pursuit adds is that atoms are refitted freely and bits look at one another.
 
     X      features   (n, d)
-    Y      points     (n, m)   m = 2 b at most
+    Y      points     (n, m)   m = 4 b at most
     λ      variances  (m,)     of the axes before scaling
 
 References: Cakir, He & Sclaroff, ECCV 2018 (the pursuit); Gong & Lazebnik, CVPR 2011 (the rotation).
@@ -31,7 +31,7 @@ _ROWS = 8192  # rows whose codes are chosen at a time
 
 def scaled_axes(X: np.ndarray, n_bits: int, gain: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(mean (d,), axes (d, m)): principal axes that vary, scaled so that the n_bits-th gains on the first."""
-    mean, components = principal_components(X, min(2 * n_bits, *X.shape), rng)
+    mean, components = principal_components(X, min(4 * n_bits, *X.shape), rng)
     variances = np.var((X - mean) @ components, axis=0, dtype=np.float64)
     kept = variances > 1e-5 * variances.max()
     variances, components = variances[kept] / variances.max(), components[:, kept]
