@@ -127,8 +127,8 @@ def _queries(shown: Shown) -> str:
     counted = ", ".join(f"{method} {count} of {total}" for method, count in hits.items())
     words = (
         f"The first of each row asks; the nearest items by {shown.book.n_bits}-bit codes follow, framed green where "
-        "they have the query's class and red where they do not. By HBMP's average precision the first query is the "
-        "median of all, the second does better than one in ten, and the third is the worst of all. "
+        "they have the query's class and red where they do not. By the average precision of both methods together the "
+        "first query is the median of all, the second does better than one in ten, and the third is the worst of all. "
         f"Right: {counted}."
     )
     drawn = _demo_figures.retrieval(shown.retrieved, shown.example.looks())

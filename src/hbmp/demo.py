@@ -154,7 +154,7 @@ def _show(example: Example, lengths: list[int], device: str, seed: int) -> Shown
     databases = {name: _database(model, example, found.split) for name, model in list(longest.items())[:2]}
     rows = found.split.query
     codes = {name: database.model.transform(example.features[rows]) for name, database in databases.items()}
-    asked = rows[_three_queries(codes["hbmp"], rows, databases["hbmp"], example.labels)]
+    asked = rows[_three_queries(codes, rows, databases, example.labels)]
     return Shown(
         example,
         found,
@@ -172,12 +172,15 @@ def _database(model: Hasher, example: Example, split) -> Database:
     return Database.build(model, example.features[split.database], ids=split.database, labels=labels, source=source)
 
 
-def _three_queries(codes: np.ndarray, rows: np.ndarray, database: Database, labels: np.ndarray) -> np.ndarray:
-    """Places among the query rows: a typical query and two hard ones, so that mistakes are seen too."""
-    precision = metrics.average_precision_per_query(
-        codes, database.codes(), labels[rows], labels[database.ids], bit_weights=database.index.bit_weights
-    )
-    order = np.argsort(precision, kind="stable")
+def _three_queries(codes: dict, rows: np.ndarray, databases: dict[str, Database], labels: np.ndarray) -> np.ndarray:
+    """Places among the query rows: a typical query and two that are hard for both methods, so that mistakes show."""
+    precision = [
+        metrics.average_precision_per_query(
+            codes[name], each.codes(), labels[rows], labels[each.ids], bit_weights=each.index.bit_weights
+        )
+        for name, each in databases.items()
+    ]
+    order = np.argsort(np.mean(precision, axis=0), kind="stable")
     return order[[int(share * (len(order) - 1)) for share in QUERIES.values()]]
 
 
