@@ -41,7 +41,7 @@ def write(results_dir="results", out_html="report.html") -> Path:
 
 
 def markdown_tables(results_dir="results") -> dict[str, str]:
-    """Every table by name: "summary", "table1" … "table7", "timings", one a protocol, "methods." with all methods, "beyond"."""
+    """Every table by name: "summary", "table1" … "table7", "timings", "beyond", one a protocol, "methods." with all."""
     records = load_results(results_dir)
     tables = {"summary": _report_tables.summary_table(records).markdown()}
     named = {**_report_tables.paper_tables(records), **_report_tables.protocol_tables(records)}

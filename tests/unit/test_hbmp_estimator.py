@@ -85,9 +85,10 @@ def test_label_sets_vote_as_often_as_they_occur(blobs, label_rows):
         np.testing.assert_allclose(score, expected, atol=1e-4)
 
 
-def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs):
+def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs, monkeypatch):
     X, y = blobs
-    for model in (small(label_share=0), small(function=hbmp.functions.Trees(n_trees=2))):
+    monkeypatch.setattr(_held_out, "MOST_LABELS", 3)
+    for model in (small(), small(label_share=0), small(function=hbmp.functions.Trees(n_trees=2))):
         model.fit(X, y)
         assert model.label_share_ == 0
         assert model.function_.project(X).shape == (90, 8)

@@ -58,6 +58,18 @@ class MeanFeatures(Affinity):
         """The known item that equals each new one by its labels, or -1."""
         return self.base_.find(new)
 
+    def matmul(self, vectors, *, device="auto"):
+        """R @ vectors: the base's own way, and the directions twice, so that no pair of directions is formed."""
+        directions = self.features_[:, self.n_base_ :]
+        alike = directions @ (directions.T @ vectors)
+        return (1 - self.share) * self.base_.matmul(vectors, device=device) + self.share * alike
+
+    def times_columns(self, columns, vectors, *, device="auto"):
+        """R[:, columns] @ vectors the same way."""
+        directions = self.features_[:, self.n_base_ :]
+        alike = directions @ (directions[columns].T @ vectors)
+        return (1 - self.share) * self.base_.times_columns(columns, vectors, device=device) + self.share * alike
+
     def _base(self, y):
         if self.base == "auto":
             return catalog.resolve("affinities", "shared_labels" if is_label_matrix(y) else "same_class")

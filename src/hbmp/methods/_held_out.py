@@ -20,6 +20,7 @@ from hbmp.metrics import mean_average_precision
 FEATURE_SHARES = (0.3, 0.5, 0.7, 0.85)  # for classes; label sets, whose code books are dear, take the default
 LABEL_SHARES = (0.0, 0.25, 0.5)
 WEIGHT_SHARES = (0.5, 1.0)
+MOST_LABELS = 2000  # with more, label scores would cost more than the bits, and labels do not vote unless told to
 FEWEST = 200  # instances; with fewer, or where a training is too dear to repeat, the defaults stand
 _HELD, _MOST, _QUERIES = 0.2, 4000, 500  # share held out, instances in a database, and how many query
 

@@ -70,10 +70,15 @@ def make_votes(labels: np.ndarray, affinity, codes: np.ndarray) -> LabelVotes:
 
 def learn_jointly(function, X, targets, labels, *, bit_weights, random_state) -> None:
     """Train a function to give bit scores for the targets (n, bits), then label scores."""
-    n_labels = int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
     n_bits = targets.shape[1]
     loss = _joint_loss(function.code_loss(bit_weights), n_bits)
-    function.learn(X, loss, np.ascontiguousarray(targets), labels, n_bits=n_bits + n_labels, random_state=random_state)
+    n_scores = n_bits + n_labels(labels)
+    function.learn(X, loss, np.ascontiguousarray(targets), labels, n_bits=n_scores, random_state=random_state)
+
+
+def n_labels(labels: np.ndarray) -> int:
+    """How many label scores there are for these targets of theirs."""
+    return int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
 
 
 def split_scores(scores: np.ndarray, votes: list[LabelVotes]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -25,7 +25,7 @@ from hbmp.images import is_images
 from hbmp.labels import is_label_matrix
 from hbmp.methods import _held_out
 from hbmp.methods._function import copied, make_function
-from hbmp.methods._label_votes import LabelVotes, label_targets, learn_jointly, make_votes, split_scores
+from hbmp.methods._label_votes import LabelVotes, label_targets, learn_jointly, make_votes, n_labels, split_scores
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
 
@@ -74,7 +74,8 @@ class HBMP(Hasher):
     function : "auto" (kernel with a smoothed logistic loss for features, network for images), a name from
         `hbmp.functions` or an object from there. Departs from Eq. 12, the hinge, by half a point of mAP on VOC 2007
     label_share : how much of a score comes from labels that vote with their codes, 0 to 1; "auto" chooses on held-out
-        training instances. Departs from Eq. 11, because that lifts mAP@5K on MS-COCO at 16 bits from 0.758 to 0.790
+        training instances, and is 0 beyond 2,000 labels. Departs from Eq. 11, because that lifts mAP@5K on MS-COCO at
+        16 bits from 0.758 to 0.790
     weight_share : how far bits are weighted, from all the same (0) to the weights of the pursuit (1); "auto" chooses
         on held-out training instances, so that weights do not hurt
     item_weights : "auto" (label sets count as often as instances carry them, classes all the same), or as for
@@ -145,7 +146,7 @@ class HBMP(Hasher):
         rows = self._training_rows(X, y, rng)
         X, y = X[rows], None if y is None else _take(y, rows)
         self.function_ = self._function(images)
-        labels = label_targets(y) if self._labels_vote(y) else None
+        labels = self._voting_labels(y)
         affinities = self._affinities(X, y, labels)
         seed = draw_seed(rng)
         books = [self.infer(affinity, y, seed) for affinity in affinities]
@@ -170,8 +171,12 @@ class HBMP(Hasher):
             self.votes_ = make_votes(labels, affinity, self.codebook_.codes)
             learn_jointly(self.function_, X, targets, labels, bit_weights=weights, random_state=seed)
 
-    def _labels_vote(self, y) -> bool:
-        return y is not None and self.label_share != 0 and self.function_.by_gradients
+    def _voting_labels(self, y) -> np.ndarray | None:
+        """What label scores learn, or None where labels do not vote."""
+        if y is None or self.label_share == 0 or not self.function_.by_gradients:
+            return None
+        labels = label_targets(y)
+        return None if self.label_share == "auto" and n_labels(labels) > _held_out.MOST_LABELS else labels
 
     def _can_choose(self, X, labels) -> bool:
         return labels is not None and len(X) >= _held_out.FEWEST and not is_images(X)
