@@ -206,6 +206,8 @@ def _keep(shown: Shown, folder: Path) -> dict:
     if example.images is not None:
         _save_array(folder / "thumbnails.npy", np.ascontiguousarray(example.images[database.ids]))
         served += ["--thumbnails", str(folder / "thumbnails.npy")]
+    else:
+        (folder / "thumbnails.npy").unlink(missing_ok=True)  # of an earlier demo that had pictures
     return {
         "model": str(folder / "model"),
         "db": str(folder / "db"),
