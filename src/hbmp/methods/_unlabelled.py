@@ -50,8 +50,8 @@ class Rebuilding(HashFunction):
     n_iter : rounds of choosing codes and refitting atoms
     max_rows : more samples than this are drawn down to it for training
 
-    Defaults are one compromise for all code lengths, chosen on splits of GIST, CIFAR-10 and COCO features. A coupling of
-    0.4 to 0.6 and a gain of 1.1 to 1.3 do about as well; more gain trades the order of far neighbours for the nearest.
+    Defaults are one compromise for all code lengths, chosen on splits of GIST, CIFAR-10 and COCO features. A coupling
+    of 0.4 to 0.6 and a gain of 1.1 to 1.3 do about as well; more gain favours the nearest over the order of far ones.
     """
 
     smoke = {"n_iter": 2}
