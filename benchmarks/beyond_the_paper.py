@@ -156,19 +156,20 @@ def main():
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     if options.plot:
         return plot(lines, options.plot)
-    done = {(line["set"], line["bits"], line["seed"], line["method"]) for line in lines}
+    done = {line["key"] for line in lines}
     for seed in options.seeds:
         for name in options.sets:
             loaded = None
             for bits in options.bits:
                 for method in options.methods:
-                    if (name, bits, seed, method) in done:
+                    key = f"{name}-{bits}-{seed}-{method}"
+                    if key in done:
                         continue
                     loaded = loaded or SETS[name](datasets.data_dir(options.data_dir), seed)
                     build = hbmp.HBMP if method in LADDER else hbmp.get_method(method)
                     model = build(bits, random_state=seed, **LADDER.get(method, {}))
                     found = {key: round(float(value), 4) for key, value in measure(model, *loaded).items()}
-                    line = {"set": name, "bits": bits, "seed": seed, "method": method, **found}
+                    line = {"key": key, "set": name, "bits": bits, "seed": seed, "method": method, **found}
                     with path.open("a") as file:
                         file.write(json.dumps(line) + "\n")
                     print(json.dumps(line), flush=True)

@@ -68,11 +68,12 @@ def rows_of(values) -> set[bytes]:
 @pytest.mark.parametrize("labels", [Y, SETS, None], ids=["classes", "label sets", "no labels"])
 def test_scores_are_what_the_metrics_say(labels):
     """Split, fit, codes and every reading once more by hand."""
-    estimator = hbmp.HBMP(12, function=Linear(epochs=2), max_items=100)
+    settings = {"function": Linear(epochs=2), "max_items": 100, "weight_share": 1}
+    estimator = hbmp.HBMP(12, **settings)
     found = hbmp.compare(X, labels, methods={"linear": estimator}, bits=[12], queries=40, train=200, seed=3, **QUIET)
     (row,) = found.rows
     train, query, database = found.split.train, found.split.query, found.split.database
-    model = hbmp.HBMP(12, function=Linear(epochs=2), max_items=100, random_state=3)
+    model = hbmp.HBMP(12, **settings, random_state=3)
     model.fit(X[train], None if labels is None else labels[train])
     codes = model.transform(X[query]), model.transform(X[database])
     if labels is None:

@@ -213,6 +213,12 @@ class HBMP(Hasher):
             return scores[:, : self.n_bits]
         return _held_out.blend(*split_scores(scores, [self.votes_])[0], self.label_share_)
 
+    def after_load(self) -> None:
+        """What models saved before there were shares do not hold: they had the paper's."""
+        for name, value in {"votes_": None, "feature_share_": 0.0, "label_share_": 0.0, "weight_share_": 1.0}.items():
+            if not hasattr(self, name):
+                setattr(self, name, value)
+
     def weights_for(self, k: int) -> np.ndarray:
         """Weights of the first k bits, which are a code of their own."""
         check_is_fitted(self)
