@@ -62,8 +62,17 @@ def at_hand(
     try:
         examples.append(_cifar10(data_dir, device, seed))
     except (datasets.MissingData, ImportError) as error:
-        note = f"CIFAR-10 is left out: {error}"
+        note = _why_left_out(error, data_dir)
     return [example.cut(rows, seed) for example in examples], note
+
+
+def _why_left_out(error, data_dir) -> str:
+    if isinstance(error, ImportError):
+        return f"CIFAR-10 is left out: {error}"
+    place = datasets.data_dir(data_dir)
+    return (
+        f"CIFAR-10 is left out: neither its features nor its images are under {place}; `hbmp fetch cifar10` gets them."
+    )
 
 
 def _digits() -> Example:

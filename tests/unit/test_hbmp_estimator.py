@@ -150,7 +150,23 @@ def test_weights_lie_between_equal_ones_and_the_pursuits(blobs):
     np.testing.assert_allclose(half.weights_for(5), (prefix + prefix.mean()) / 2)
 
 
-def test_without_labels_neighbours_are_those_near_in_features(blobs):
+def test_without_labels_bits_rebuild_the_features(blobs, tmp_path):
+    X, _ = blobs
+    model = hbmp.HBMP(24, random_state=0).fit(X)  # more bits than the six features
+    codes = model.transform(X)
+    np.testing.assert_array_equal(codes, model.codebook_.codes)
+    assert len(np.unique(model.bit_weights_)) > 1
+    near = np.argsort(np.linalg.norm(X[:, None] - X, axis=2), axis=1)[:, 1:6]
+    agreement = (codes * model.bit_weights_) @ codes.T.astype(float)
+    found = np.argsort(-agreement, axis=1)[:, 1:11]
+    assert np.mean([len(set(a) & set(b)) / 5 for a, b in zip(near, found, strict=True)]) > 0.5  # chance: 0.11
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(hbmp.load(tmp_path / "model").project(X), model.project(X))
+    with pytest.raises(ValueError, match="fitted without labels; `transform` gives the code"):
+        model.codes_for([0])
+
+
+def test_distance_levels_make_neighbours_of_those_near_in_features(blobs):
     X, _ = blobs
     model = small(16).fit(X)
     expected = hbmp.infer_codes(

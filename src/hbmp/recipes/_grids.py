@@ -22,7 +22,7 @@ from hbmp.recipes._settings import (
     BEST_UNLABELLED_HBMP,
     FUNCTIONS,
     ITEM_WEIGHTS,
-    PAPER_LEVELS,
+    LEVELS_HBMP,
     SCHEMES,
     SEEDS,
     STAGES_ALONE,
@@ -108,8 +108,7 @@ def _voc2007() -> list[Cell]:
 
 
 def _labelme() -> list[Cell]:
-    levels = {"function": ["linear", {}], "affinity": PAPER_LEVELS}
-    settings = [hbmp(BEST_UNLABELLED_HBMP), *(hbmp(levels, scheme) for scheme in SCHEMES.values())]
+    settings = [hbmp(BEST_UNLABELLED_HBMP), *(hbmp(LEVELS_HBMP, scheme) for scheme in SCHEMES.values())]
     bits = (16, 24, 32, 48, 64, 96)
     cells = _product("labelme", "gist22k", bits, SEEDS, settings)
     for rival in _methods():

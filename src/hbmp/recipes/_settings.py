@@ -12,8 +12,11 @@ compared: labels alone in the affinity, weights as the pursuit finds them, no vo
 PAPER_LEVELS = ["distance_levels", {"percentiles": [2, 5, 10, 20], "levels": [10, 5, 2, 1]}]
 """The paper's neighbourhood of 22K LabelMe, levels as in its released code."""
 
-BEST_UNLABELLED_HBMP: dict = {"function": ["linear", {}], "affinity": PAPER_LEVELS}
-"""HBMP as measured best on features without labels."""
+LEVELS_HBMP: dict = {"function": ["linear", {}], "affinity": PAPER_LEVELS}
+"""The paper's three stages on features without labels."""
+
+BEST_UNLABELLED_HBMP: dict = {}
+"""HBMP as measured best on features without labels: its defaults."""
 
 IMAGE_NETWORK: dict = {
     "backbone": ["efficientnet_lite0", {"size": 160}],

@@ -4,7 +4,7 @@ Cells: HBMP without labels, plain and weighted bits, at the paper's code lengths
 """
 
 from hbmp.recipes._base import Part, Row, labelme
-from hbmp.recipes._settings import BEST_UNLABELLED_HBMP, SCHEMES, hbmp
+from hbmp.recipes._settings import LEVELS_HBMP, SCHEMES, hbmp
 
 CONSTANT = (0.837, 0.845, 0.852, 0.857, 0.870, 0.865)
 REGRESS = (0.823, 0.829, 0.849, 0.866, 0.892, 0.917)
@@ -18,8 +18,8 @@ PARTS = (
         features="GIST, one linear layer",
         note="The paper does not state its gain.",
         rows=(
-            Row("constant", CONSTANT, "hbmp", hbmp(BEST_UNLABELLED_HBMP, SCHEMES["constant"])),
-            Row("regress", REGRESS, "hbmp", hbmp(BEST_UNLABELLED_HBMP, SCHEMES["regress"])),
+            Row("constant", CONSTANT, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["constant"])),
+            Row("regress", REGRESS, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["regress"])),
         ),
     ),
 )
