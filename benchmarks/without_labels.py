@@ -30,7 +30,6 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp.methods._unlabelled import Rebuilding
 
 RESULTS = Path(__file__).parent.parent / "results" / "without-labels.json"
 SETS = {
@@ -94,9 +93,8 @@ def signs(scores):
 
 
 def hbmp_without_labels(task, n_bits, seed):
-    function = Rebuilding()
-    weights = function.pursue(task.train, n_bits, random_state=seed).weights.astype(np.float32)
-    return by_codes(function.project(task.queries), function.project(task.database), weights)
+    model = hbmp.HBMP(n_bits, random_state=seed).fit(task.train)
+    return by_codes(model.project(task.queries), model.project(task.database), model.bit_weights_.astype(np.float32))
 
 
 def published(name):

@@ -15,6 +15,10 @@ variables has a closed-form minimum and no gradient travels through the layers.
 
     min  ‖Y - BU‖² + α‖B - z_M P - c‖² + Σ_m (‖z_m - max(0, a_m)‖² + ‖a_m - z_(m-1) W_m - c_m‖²) + β(‖U‖² + ‖W‖²)
 
+On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.788, at the end of the methods that read labels, which is also
+its place in the paper's Table 1. Its layers are fitted by least squares to the ±1 codes, so a sample far on the right
+side counts as an error, and nothing but the ridge keeps a wide layer from fitting 5,000 samples by heart.
+
 Reference: Zhang, Chen & Saligrama, Efficient Training of Very Deep Neural Networks for Supervised Hashing, CVPR 2016.
 """
 
