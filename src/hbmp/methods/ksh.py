@@ -17,8 +17,8 @@ The objective need not fall with every bit: a bit adds a whole h hᵀ, also wher
 ten classes raises it). This is what the pursuit's free step sizes mend.
 
 On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.786, at the end of the methods that read labels together with
-VDSH, which is also its place in the paper's Table 1: its hyperplanes see a few hundred anchors and two thousand labelled
-samples, and a bit once found is never learned again from all of them.
+VDSH, which is also its place in the paper's Table 1: its hyperplanes see a few hundred anchors and two thousand
+labelled samples, and a bit once found is never learned again from all of them.
 
 Reference: Liu, Wang, Ji, Jiang & Chang, Supervised Hashing with Kernels, CVPR 2012.
 """
