@@ -85,8 +85,10 @@ def describe(cell: dict) -> str:
 def _shares(params: dict) -> str:
     """Whether it is what the paper has or what goes past it; takes the shares out of the settings where they say so."""
     shares = {key: STAGES_ALONE[key] for key in ("feature_share", "label_share", "weight_share")}
+    if not any(key in params for key in shares):
+        return "defaults"
     if any(params.get(key) != value for key, value in shares.items()):
-        return "defaults" if not params else "past the paper"
+        return "past the paper"
     for key in shares:
         del params[key]
     return "three stages alone"

@@ -57,7 +57,7 @@ def markdown_tables(results_dir="results") -> dict[str, str]:
 
 
 def _marker(name: str) -> str:
-    return name.replace(" on ", ".").replace(" ", "-")
+    return name.replace(" on ", ".").replace(",", "").replace(" ", "-")
 
 
 def fill(text: str, tables: dict[str, str]) -> str:
