@@ -195,6 +195,37 @@ def table(stored):
     return "\n\n".join(parts)
 
 
+def plot(stored, path) -> None:
+    """Recall of the ten nearest within the first hundred against bits: a panel a set and kind of query."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(stored["runs"])
+    shown = {"HBMP": "tab:blue", "ITQ": "tab:red", "PCA rotation": "tab:orange", "PQ": "tab:green"}
+    shown["RaBitQ, same bits"] = "tab:purple"
+    figure, panels = plt.subplots(2, len(names), figsize=(3 * len(names), 5.6), sharex=True, layout="constrained")
+    for row, queries in enumerate((("weighted", "plain"), ("real",))):
+        for column, name in enumerate(names):
+            panel = panels[row, column]
+            for method, colour in shown.items():
+                found: dict = {}
+                for kind in reversed(queries):  # by its own distance: weighted where it has weights
+                    rows = [r for r in stored["rows"] if (r["data"], r["method"], r["queries"]) == (name, method, kind)]
+                    found |= {r["bits"]: r["at_100"] for r in rows}
+                lengths = sorted(found)
+                panel.plot(lengths, [found[n] for n in lengths], "o-", color=colour, label=method, markersize=3)
+            panel.set_title(f"{name}, {'real-valued queries' if row else 'codes alone'}", fontsize=9)
+            panel.grid(alpha=0.3)
+    for panel in panels[:, 0]:
+        panel.set_ylabel("10 nearest found in 100")
+    for panel in panels[-1]:
+        panel.set_xlabel("bits")
+    panels[0, 0].legend(fontsize=7)
+    figure.savefig(path, dpi=120)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path)
@@ -203,11 +234,13 @@ def main():
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--queries", type=int, default=250)
     parser.add_argument("--table", action="store_true", help="print the stored results as Markdown")
+    parser.add_argument("--plot", help="draw the stored results to this file, and run nothing")
     given = parser.parse_args()
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"runs": {}, "rows": []}
+    if given.plot:
+        return plot(stored, given.plot)
     if given.table:
-        print(table(stored))
-        return
+        return print(table(stored))
     for name in given.sets:
         if SETS[name] is not None and given.data_dir is None:
             continue
