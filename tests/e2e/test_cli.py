@@ -7,7 +7,6 @@ import json
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -176,12 +175,3 @@ def test_a_verb_is_a_file_and_nothing_else(tmp_path, monkeypatch, capsys):
     assert cli.main(["greet", "Ada"]) == 0
     assert capsys.readouterr().out == "Hello Ada\n"
     monkeypatch.delitem(sys.modules, "hbmp.commands.greet")
-
-
-def test_the_guide_fetches_with_commands_that_parse():
-    guide = (Path(hbmp.__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
-    lines = [line.strip() for line in guide.splitlines() if line.startswith("    hbmp ")]
-    assert lines
-    for line in lines:
-        words = shlex.split(line)[1:]
-        assert cli._parser(words).parse_args(words).run
