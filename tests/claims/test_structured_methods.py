@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from labelled_samples import labelled_samples
 
 import hbmp
 from hbmp.functions import MLP, Linear
@@ -242,12 +243,7 @@ SETTINGS = {
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("kind", ["classes", "label sets"])
 def test_held_out_samples_find_their_like(name, kind):
-    rng = np.random.default_rng(0)
-    labels = np.eye(4, dtype=int)[np.arange(300) % 4]
-    if kind == "label sets":
-        labels[::3, 0] = 1
-    X = (labels @ rng.standard_normal((4, 10)) * 3 + rng.standard_normal((300, 10))).astype(np.float32)
-    y = labels if kind == "label sets" else labels.argmax(axis=1)
+    X, y = labelled_samples(kind)
     model = hbmp.get_method(name)(16, random_state=0, **SETTINGS[name]).fit(X[:200], y[:200])
     codes = model.transform(X)
     weights = model.bit_weights_

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from labelled_samples import labelled_samples
 
 import hbmp
 from hbmp.functions import Linear, Trees
@@ -253,12 +254,7 @@ def test_a_sweep_never_raises_the_loss(solver, data):
 @pytest.mark.parametrize("name", ["tsh", "fasthash", "sdr"])
 @pytest.mark.parametrize("kind", ["classes", "label sets"])
 def test_held_out_samples_find_their_like(name, kind):
-    rng = np.random.default_rng(0)
-    labels = np.eye(4, dtype=int)[np.arange(300) % 4]
-    if kind == "label sets":
-        labels[::3, 0] = 1
-    X = (labels @ rng.standard_normal((4, 10)) * 3 + rng.standard_normal((300, 10))).astype(np.float32)
-    y = labels if kind == "label sets" else labels.argmax(axis=1)
+    X, y = labelled_samples(kind)
     function = Trees(n_trees=10) if name == "fasthash" else Linear(epochs=100)
     cls = hbmp.get_method(name)
     model = cls(16, function=function, max_samples=150, random_state=0).fit(X[:200], y[:200])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from hbmp.device import pick_device, to_torch
+from hbmp.losses import code_loss
+
 
 class HashFunction(BaseEstimator):
     """Base of all hash functions.
@@ -16,6 +19,10 @@ class HashFunction(BaseEstimator):
 
     takes_images = False  # features otherwise
     smoke: dict = {}
+
+    loss: str
+    bit_importance: bool
+    device: str
 
     @property
     def by_gradients(self) -> bool:
@@ -29,8 +36,12 @@ class HashFunction(BaseEstimator):
         return self.learn(X, loss, targets, n_bits=targets.shape[1], random_state=random_state)
 
     def code_loss(self, bit_weights=None):
-        """The loss `(scores, targets) -> scalar` with which this function learns target codes."""
-        raise NotImplementedError
+        """The loss named by `loss`, `(scores, targets) -> scalar`; with `bit_importance` a bit counts as its weight."""
+        importance = None
+        if self.bit_importance and bit_weights is not None:
+            shares = np.abs(bit_weights) / max(np.abs(bit_weights).mean(), 1e-12)
+            importance = to_torch(shares.astype(np.float32), pick_device(self.device))
+        return code_loss(self.loss, importance)
 
     def learn(self, X: np.ndarray, loss, *rest: np.ndarray, n_bits: int, random_state=None):
         """Minimise any torch loss of the scores, called batch by batch as `loss(scores, *rows of rest)`."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from hbmp.device import pick_device, to_numpy, to_torch
 from hbmp.functions._base import HashFunction
-from hbmp.losses import code_loss
 from hbmp.seeds import as_generator, draw_seed
 from hbmp.training import ArrayBatches, Recipe, seeded, train
 
@@ -24,20 +23,13 @@ class FeedForward(HashFunction):
     dropout = 0.0
     smoke = {"epochs": 2}
 
-    loss: str
     epochs: int | None
     batch_size: int
     lr: float
     weight_decay: float
-    bit_importance: bool
     optimizer: str
     schedule: str
-    device: str
     verbose: bool
-
-    def code_loss(self, bit_weights=None):
-        """The loss named by `loss`, each bit as important as its weight where `bit_importance` says so."""
-        return code_loss(self.loss, self._importance(bit_weights, pick_device(self.device)))
 
     def learn(self, X, loss, *rest, n_bits, random_state=None):
         """Minimise `loss(scores, *rest)` with minibatches; a loss that is a module is trained along."""
@@ -90,12 +82,6 @@ class FeedForward(HashFunction):
         for a, b in itertools.pairwise(sizes):
             parts += [nn.Linear(a, b), nn.ReLU(), nn.Dropout(self.dropout)]
         return nn.Sequential(*parts, nn.Linear(sizes[-1], n_bits))
-
-    def _importance(self, bit_weights, device):
-        if not self.bit_importance or bit_weights is None:
-            return None
-        importance = np.abs(bit_weights) / max(np.abs(bit_weights).mean(), 1e-12)
-        return to_torch(importance.astype(np.float32), device)
 
 
 def _standardisation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

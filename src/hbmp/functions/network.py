@@ -10,7 +10,6 @@ from sklearn.base import clone
 from hbmp import _distributed, catalog
 from hbmp.device import pick_device, to_numpy
 from hbmp.functions._base import HashFunction
-from hbmp.losses import code_loss
 from hbmp.seeds import as_generator, draw_seed
 from hbmp.training import Recipe, seeded, train
 
@@ -101,16 +100,6 @@ class Network(HashFunction):
         self.log_dir = log_dir
         self.device = device
         self.verbose = verbose
-
-    def code_loss(self, bit_weights=None):
-        """The loss named by `loss`, each bit as important as its weight where `bit_importance` says so."""
-        from hbmp.device import to_torch
-
-        importance = None
-        if self.bit_importance and bit_weights is not None:
-            share = np.abs(bit_weights) / max(np.abs(bit_weights).mean(), 1e-12)
-            importance = to_torch(share.astype(np.float32), pick_device(self.device))
-        return code_loss(self.loss, importance)
 
     def learn(self, X, loss, *rest, n_bits, random_state=None):
         """Minimise `loss(scores, *rest)` over images; a loss that is a module is trained along."""

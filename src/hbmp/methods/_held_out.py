@@ -22,7 +22,7 @@ LABEL_SHARES = (0.0, 0.25, 0.5)
 WEIGHT_SHARES = (0.5, 1.0)
 MOST_LABELS = 2000  # with more, label scores would cost more than the bits, and labels do not vote unless told to
 FEWEST = 200  # instances; with fewer, or where a training is too dear to repeat, the defaults stand
-_HELD, _MOST, _QUERIES = 0.2, 4000, 500  # share held out, instances in a database, and how many query
+_HELD, _MOST, _QUERIES = 0.2, 4000, 500  # share held out, most instances of a database, and how many query
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Shares:
     weight_share: float = 0.5
 
 
-def parts(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(instances to learn from, instances held out)."""
+def parts(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(instances to learn from, instances held out, those of the first that are searched)."""
     order = rng.permutation(n)
     held = min(round(_HELD * n), _MOST)
-    return order[held:], order[:held]
+    return order[held:], order[:held], order[held : held + _MOST]
 
 
 def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float) -> np.ndarray:
@@ -56,8 +56,8 @@ class Trial:
 
     def __init__(self, held: tuple, learned: tuple, held_labels: np.ndarray, learned_labels: np.ndarray):
         """held, learned: (bit scores, expected codes) of each; labels: classes or rows of 0/1."""
-        self.held, self.learned = (tuple(part[:_MOST] for part in scores) for scores in (held, learned))
-        self.held_labels, self.learned_labels = held_labels[:_MOST], learned_labels[:_MOST]
+        self.held, self.learned = held, learned
+        self.held_labels, self.learned_labels = held_labels, learned_labels
 
     def best(self, weights: np.ndarray, label_shares=LABEL_SHARES, weight_shares=WEIGHT_SHARES):
         """(mean mAP, λ, s): the λ of the highest mean without weights, then the s whose smaller gain is the largest."""

@@ -11,6 +11,7 @@ Three shares carry it past the paper, each 0, 0 and 1 in `HBMP.paper`: how much 
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -73,12 +74,12 @@ class HBMP(Hasher):
     feature_share : how much of an "auto" affinity says how alike the mean features of two classes or label sets are, 0
         to 1; "auto" is a half, and for classes the best of four on held-out training instances. Departs from Eq. 1,
         because codes of alike classes are then alike and easier to learn: on 100 kinds of MS-COCO images mAP at 32 bits
-        rises from 0.363 to 0.418 (docs/beyond-the-paper.md)
+        rises from 0.347 to 0.413 (docs/beyond-the-paper.md)
     function : "auto" (kernel with a smoothed logistic loss for features, network for images), a name from
         `hbmp.functions` or an object from there. Departs from Eq. 12, the hinge, by half a point of mAP on VOC 2007
     label_share : how much of a score comes from labels that vote with their codes, 0 to 1; "auto" chooses on held-out
         training instances, and is 0 beyond 2,000 labels. Departs from Eq. 11, because that lifts mAP@5K on MS-COCO at
-        16 bits from 0.758 to 0.790
+        16 bits from 0.754 to 0.790
     weight_share : how far bits are weighted, from all the same (0) to the weights of the pursuit (1); "auto" chooses
         on held-out training instances, so that weights do not hurt
     item_weights : "auto" (label sets count as often as instances carry them, classes all the same), or as for
@@ -207,7 +208,7 @@ class HBMP(Hasher):
             return _held_out.Shares(**{"weight_share": 1.0, **fixed, "label_share": 0.0})
         if not self._can_choose(X, labels) or (len(fixed) == len(given) and len(books) == 1):
             return _held_out.Shares(**fixed)
-        learned, held = _held_out.parts(len(X), rng)
+        learned, held, searched = _held_out.parts(len(X), rng)
         codes = [book.codes[affinity.item_of_] for affinity, book in zip(affinities, books, strict=True)]
         targets, weights = np.concatenate(codes, axis=1), [book.weights for book in books]
         function = self._function(images=False)
@@ -220,8 +221,8 @@ class HBMP(Hasher):
             random_state=draw_seed(rng),
         )
         votes = [make_votes(labels, affinities[0], book.codes) for book in books]
-        scores = [split_scores(function.project(X[rows]), votes) for rows in (held, learned)]
-        trials = [_held_out.Trial(a, b, labels[held], labels[learned]) for a, b in zip(*scores, strict=True)]
+        scores = [split_scores(function.project(X[rows]), votes) for rows in (held, searched)]
+        trials = [_held_out.Trial(a, b, labels[held], labels[searched]) for a, b in zip(*scores, strict=True)]
         chosen = _held_out.choose(trials, weights, **{f"{name}s": (share,) for name, share in fixed.items()})
         return replace(chosen, **fixed)
 
@@ -289,7 +290,8 @@ class HBMP(Hasher):
         if self.feature_share == "auto" and self._can_choose(X, labels) and labels.ndim == 1:
             shares = _held_out.FEATURE_SHARES
         features = self.function_.pretrained_features(X) if is_images(X) else X
-        return [MeanFeatures(affinity, share=share).fit(features, y) for share in shares]
+        fitted = MeanFeatures(affinity, share=shares[0]).fit(features, y)  # learns the same whatever the share
+        return [copy(fitted).set_params(share=share) for share in shares]
 
     def label_affinity(self, y):
         """The affinity that the labels alone ask for, not fitted; without labels that of distances."""
