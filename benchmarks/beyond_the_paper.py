@@ -98,7 +98,7 @@ def measure(model, X, y, train, query, database, cutoff):
         "seconds": seconds,
         **{
             name: getattr(model, name + "_")
-            for name in ("feature_share", "label_share", "weight_share")
+            for name in ("feature_share", "centre_share", "label_share", "weight_share")
             if not rival(model)
         },
     }

@@ -32,6 +32,13 @@ def mixed_by_hand(i, j):
     return 0.7 * shared + 0.3 * (a @ b / sizes if sizes else 0)
 
 
+def centred_by_hand(i, j):
+    shared = np.where(SETS @ SETS.T > 0, 1.0, -1.0)
+    carried = [(row == SETS).all(axis=1).argmax() for row in LABELS]  # the item of each instance
+    means = shared[:, carried].mean(axis=1)
+    return np.clip(shared[i, j] - 0.4 * (means[i] + means[j] - means[carried].mean()), -1, 1)
+
+
 def distinct(rows):
     return np.unique(rows, axis=0)
 
@@ -52,6 +59,7 @@ CASES = {
     "distance_levels": (affinities.DistanceLevels(), X, None, 70, levels_by_hand),
     "class_similarity": (affinities.ClassSimilarity(SIMILARITY), X, CLASSES, 6, lambda i, j: SIMILARITY[i, j]),
     "mean_features": (affinities.MeanFeatures(share=0.3), X, LABELS, len(SETS), mixed_by_hand),
+    "centred": (affinities.Centred(share=0.4), X, LABELS, len(SETS), centred_by_hand),
     "precomputed": (
         affinities.Precomputed(kind="distance"),
         DISTANCES,
@@ -66,6 +74,7 @@ INSTANCES = {
     "label_overlap": (affinities.LabelOverlap(items="instances"), LABELS),
     "class_similarity": (affinities.ClassSimilarity(SIMILARITY, items="instances"), CLASSES),
     "mean_features": (affinities.MeanFeatures(affinities.SharedLabels(items="instances"), share=0.3), LABELS),
+    "centred": (affinities.Centred(affinities.SharedLabels(items="instances"), share=0.4), LABELS),
 }
 
 
@@ -133,7 +142,9 @@ def test_instances_as_items_repeat_the_values_of_their_items(name):
     np.testing.assert_allclose(by_instance.matmul(vectors), expected @ vectors, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["same_class", "shared_labels", "label_overlap", "class_similarity", "mean_features"])
+@pytest.mark.parametrize(
+    "name", ["same_class", "shared_labels", "label_overlap", "class_similarity", "mean_features", "centred"]
+)
 def test_known_items_are_found_and_placed_where_they_are(name):
     affinity, _, y, n_items, _ = CASES[name]
     affinity = clone(affinity).fit(X, y)
@@ -162,6 +173,16 @@ def test_means_can_be_mixed_into_a_given_similarity():
     np.testing.assert_allclose(mixed.matrix(), SIMILARITY, atol=1e-6)
 
 
+def test_means_can_be_mixed_into_a_centred_affinity():
+    mixed = affinities.MeanFeatures(affinities.Centred(share=0.4), share=0).fit(X, LABELS)
+    np.testing.assert_allclose(mixed.matrix(), affinities.Centred(share=0.4).fit(X, LABELS).matrix(), atol=1e-6)
+
+
+def test_centring_all_of_equal_classes_leaves_no_mean():
+    centred = affinities.Centred(share=1).fit(None, np.arange(12) % 4)
+    np.testing.assert_allclose(centred.matrix(), np.where(np.eye(4), 1.0, -0.5), atol=1e-6)
+
+
 def test_cosine_levels_ignore_length():
     scaled = X * np.random.default_rng(4).uniform(0.1, 9, (70, 1)).astype(np.float32)
     first = affinities.DistanceLevels(metric="cosine").fit(X).matrix()
@@ -176,6 +197,8 @@ def test_cosine_levels_ignore_length():
         (lambda: affinities.SameClass().fit(X, None), "reads labels: pass y"),
         (lambda: affinities.MeanFeatures().fit(None, CLASSES), "pass X, or use its base"),
         (lambda: affinities.MeanFeatures(share=2).fit(X, CLASSES), "between 0 and 1"),
+        (lambda: affinities.Centred(share=-1).fit(X, CLASSES), "between 0 and 1"),
+        (lambda: affinities.Centred().fit(X), "reads labels: pass y"),
         (lambda: affinities.SameClass().fit(None, LABELS), "For label sets use"),
         (lambda: affinities.SameClass(items="labels").fit(None, CLASSES), "'classes' or 'instances'"),
         (lambda: affinities.SameClass().fit(None, [0.0, np.nan]), "NaN or infinity"),

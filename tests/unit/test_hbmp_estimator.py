@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 import hbmp
-from hbmp.affinities import DistanceLevels, LabelOverlap, MeanFeatures, SameClass, SharedLabels
+from hbmp.affinities import Centred, DistanceLevels, LabelOverlap, MeanFeatures, SameClass, SharedLabels
 from hbmp.functions import MLP, Linear
 from hbmp.methods import _held_out
 from hbmp.methods import hbmp as hbmp_file
@@ -61,7 +61,7 @@ def test_features_speak_in_an_auto_affinity(blobs, label_rows):
 
 
 def test_labels_vote_with_the_codes_of_their_items(blobs):
-    """A score is the mean of the function's own bit and of the code that its label scores make it expect."""
+    """A score is the mean of two log-odds: the function's own, and those of the code that its label scores expect."""
     X, y = blobs
     model = small(12, label_share=0.4).fit(X, y)
     outputs = model.function_.project(X)
@@ -69,7 +69,8 @@ def test_labels_vote_with_the_codes_of_their_items(blobs):
     for row, score in zip(outputs[:9].astype(float), model.project(X[:9]), strict=True):
         odds = np.exp(row[12:])
         expected = sum(p * code for p, code in zip(odds / odds.sum(), model.codebook_.codes.astype(float), strict=True))
-        np.testing.assert_allclose(score, 0.6 * np.tanh(row[:12] / 2) + 0.4 * expected, atol=1e-5)
+        votes = np.log((1 + expected) / (1 - expected)).clip(-np.log(1999), np.log(1999))
+        np.testing.assert_allclose(score, 0.6 * row[:12] + 0.4 * votes, atol=1e-4)
 
 
 def test_label_sets_vote_as_often_as_they_occur(blobs, label_rows):
@@ -82,7 +83,7 @@ def test_label_sets_vote_as_often_as_they_occur(blobs, label_rows):
             for labels, count in zip(sets, counts, strict=True)
         ]
         expected = likelihoods @ model.codes_for(sets).astype(float) / np.sum(likelihoods)
-        np.testing.assert_allclose(score, expected, atol=1e-4)
+        np.testing.assert_allclose(np.tanh(score / 2), expected.clip(-0.999, 0.999), atol=1e-4)
 
 
 def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs, monkeypatch):
@@ -107,14 +108,34 @@ def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     model = small(12).fit(X, y)
     assert seen == [(320, 4 * 12), (400, 12)]  # the bits of four code books, then those of the best
     assert model.feature_share_ in (0.3, 0.5, 0.7, 0.85)
-    assert model.label_share_ in (0, 0.25, 0.5)
+    assert model.label_share_ in (0, 0.25, 0.5, 0.75)
     assert model.weight_share_ in (0, 0.5, 1)
     seen.clear()
     model = small(12, feature_share=0.6, label_share=0.25, weight_share=1).fit(X, y)
     assert seen == [(400, 12)]
     assert (model.feature_share_, model.label_share_, model.weight_share_) == (0.6, 0.25, 1)
     label_sets = np.eye(6, dtype=int)[y]
-    assert small(12).fit(X, label_sets).feature_share_ == 0.5
+    seen.clear()
+    model = small(12).fit(X, label_sets)
+    assert seen == [(320, 2 * 12), (400, 12)]  # of two centre shares
+    assert (model.feature_share_, model.centre_share_) in ((0.5, 0), (0.5, 0.25))
+
+
+def test_label_sets_are_explained_but_for_a_constant(label_rows, blobs):
+    """Where the affinity of label sets hears features a constant is free; it can be refused, and set by hand."""
+    X, y = blobs
+    assert small().fit(X, label_rows).codebook_.intercept != 0
+    for settings in ({"intercept": False}, {"feature_share": 0}, {"scheme": "constant"}):
+        assert small(**settings).fit(X, label_rows).codebook_.intercept == 0
+    assert small().fit(X, y).codebook_.intercept == 0
+
+
+def test_a_centre_share_is_taken_off_the_labels_part(blobs, label_rows):
+    X, _ = blobs
+    model = small(feature_share=0.3, centre_share=0.6).fit(X, label_rows)
+    expected = MeanFeatures(Centred(share=0.6), share=0.3).fit(X, label_rows)
+    np.testing.assert_allclose(affinity_behind(model).matrix(), expected.matrix(), atol=1e-6)
+    assert (model.feature_share_, model.centre_share_) == (0.3, 0.6)
 
 
 def test_the_best_of_a_trial_is_what_retrieves_best():
@@ -123,12 +144,12 @@ def test_the_best_of_a_trial_is_what_retrieves_best():
     labels = rng.integers(0, 4, 300)
     codes = np.array([[1, 1, 1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1]])[labels].astype(float)
     noise = rng.standard_normal((300, 3))
-    good, bad = (noise, codes), (codes * 9, noise)
+    good, bad = (3 * noise, 0.9 * codes), (codes * 9, noise)
     parts = (labels[:150], labels[150:])
     trials = {}
     for name, (bits, votes) in {"votes": good, "bits": bad}.items():
         trials[name] = _held_out.Trial((bits[:150], votes[:150]), (bits[150:], votes[150:]), *parts)
-    assert trials["votes"].best(np.ones(3))[1:] == (0.5, 0)
+    assert trials["votes"].best(np.ones(3))[1:] == (0.75, 0)
     assert trials["bits"].best(np.ones(3))[1] == 0
     books = [trials["votes"], trials["bits"]]
     assert _held_out.choose(books, [np.ones(3)] * 2, label_shares=(0.0,)) == _held_out.Shares(1, 0.0, 0.0)
@@ -253,6 +274,7 @@ def test_paper_is_a_citation_and_the_published_variant():
         "refine": 0,
         "item_weights": None,
         "feature_share": 0,
+        "centre_share": 0,
         "label_share": 0,
         "weight_share": 1,
         "function__loss": "hinge",

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 
-from hbmp import catalog
-from hbmp.affinities._base import Affinity, need_labels
+from hbmp.affinities._around import Around
+from hbmp.affinities._base import need_labels
 from hbmp.labels import as_array, as_classes, as_label_sets, is_label_matrix
 
 
-class MeanFeatures(Affinity):
+class MeanFeatures(Around):
     """What labels say, mixed with how alike the mean features of two items are. Items: those of `base`.
 
     Parameters
@@ -41,22 +40,15 @@ class MeanFeatures(Affinity):
         self.share = share
 
     def _reduce(self, X, y):
-        if not 0 <= self.share <= 1:
-            raise ValueError(f"share must lie between 0 and 1, found {self.share!r}.")
         y = need_labels(self, y)
         if X is None:
             raise ValueError("MeanFeatures mixes labels with features: pass X, or use its base affinity alone.")
         y = y if sparse.issparse(y) else as_array(y)
-        self.base_ = self._base(y).fit(X, y)
-        self.n_base_ = self.base_.features_.shape[1]
+        self._fit_base(X, y)
         self.classes_ = None if is_label_matrix(y) and y.shape[1] > 1 else np.unique(as_classes(y))
         self.means_ = _label_means(np.asarray(X), self._label_rows(y))
         first = np.unique(self.base_.item_of_, return_index=True)[1]
-        return self._joined(self.base_.features_, y[first]), self.base_.item_of_, self.base_.counts_
-
-    def find(self, new) -> np.ndarray:
-        """The known item that equals each new one by its labels, or -1."""
-        return self.base_.find(new)
+        return self._joined(self.base_.features_, self._directions(y[first])), self.base_.item_of_, self.base_.counts_
 
     def matmul(self, vectors, *, device="auto"):
         """R @ vectors: the base's own way, and the directions twice, so that no pair of directions is formed."""
@@ -70,17 +62,8 @@ class MeanFeatures(Affinity):
         alike = directions @ (directions[columns].T @ vectors)
         return (1 - self.share) * self.base_.times_columns(columns, vectors, device=device) + self.share * alike
 
-    def _base(self, y):
-        if self.base == "auto":
-            return catalog.resolve("affinities", "shared_labels" if is_label_matrix(y) else "same_class")
-        return clone(catalog.resolve("affinities", self.base))
-
     def _features(self, new) -> np.ndarray:
-        return self._joined(self.base_._features(new), new)
-
-    def _joined(self, base_features, labels) -> np.ndarray:
-        """What the base knows of the items, then their directions."""
-        return np.concatenate([base_features, self._directions(labels)], axis=1, dtype=np.float32, casting="unsafe")
+        return self._joined(self.base_._features(new), self._directions(new))
 
     def _directions(self, labels) -> np.ndarray:
         rows = self._label_rows(labels)
@@ -100,12 +83,7 @@ class MeanFeatures(Affinity):
     def _values(self, a, b):
         at = self.n_base_
         alike = a[:, at:] @ b[:, at:].T
-        return (1 - self.share) * self.base_._values(self._base_part(a), self._base_part(b)) + self.share * alike
-
-    def _base_part(self, features):
-        """What the base knows, in the type it knows it in."""
-        part = features[:, : self.n_base_]
-        return part.long() if self.base_.features_.dtype.kind in "iu" else part
+        return (1 - self.share) * self._base_values(a, b) + self.share * alike
 
 
 def _label_means(X: np.ndarray, rows: sparse.csr_array) -> np.ndarray:

@@ -1,12 +1,14 @@
-"""Three settings of HBMP that depend on the data, chosen on training instances that the function has not seen.
+"""Settings of HBMP that depend on the data, chosen on training instances that the function has not seen.
 
-           feature_share   how much features say in the affinity, and so which code book
+           feature_share   how much features say in the affinity of classes, and so which code book
+           centre_share    how much of its mean affinity is taken off a label set, likewise
     λ      label_share     how much of a score comes from the labels' votes, the rest from the bit itself
     s      weight_share    how far bit weights go from equal ones (0) to those of the pursuit (1)
 
 A part of the training instances is held out and queries twice: itself, as new items in a database would be, and the
-instances that were learned from, which a database often holds too. What counts is the mean of both mAPs; but bits are
-weighted only where that lifts both. One training serves all code books: its scores are their bits side by side.
+instances that were learned from, which a database often holds too. What counts is the mean of both mAPs, for label
+sets, which have many neighbours, also over the first twentieth of the ranking; but bits are weighted only where that
+lifts all. One training serves all code books: its scores are their bits side by side.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ import numpy as np
 from hbmp.metrics import mean_average_precision
 
 FEATURE_SHARES = (0.3, 0.5, 0.7, 0.85)  # for classes; label sets, whose code books are dear, take the default
-LABEL_SHARES = (0.0, 0.25, 0.5)
+CENTRE_SHARES = (0.0, 0.25)  # for label sets
+LABEL_SHARES = (0.0, 0.25, 0.5, 0.75)
 WEIGHT_SHARES = (0.5, 1.0)
 MOST_LABELS = 2000  # with more, label scores would cost more than the bits, and labels do not vote unless told to
 FEWEST = 200  # instances; with fewer, or where a training is too dear to repeat, the defaults stand
-_HELD, _MOST, _QUERIES = 0.2, 4000, 500  # share held out, most instances of a database, and how many query
+_HELD, _MOST, _QUERIES = 0.2, 4000, 1000  # share held out, most instances of a database, and how many query
+_HEAD = 0.05  # share of a ranking that is its head
+_CERTAIN = 0.999  # the largest expected bit that is taken at its word
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,12 @@ def parts(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float) -> np.ndarray:
-    """Scores in [-1, 1]: tanh(ψ/2), the expected bit of a logistic function, and the expected code of the votes."""
-    return (1 - label_share) * np.tanh(bit_scores / 2) + label_share * expected_codes
+    """Log-odds of the bits: a logistic function's scores are such, and those of an expected bit e in [-1, 1] are
+    log (1 + e) / (1 - e); λ of the second."""
+    if label_share == 0:
+        return bit_scores
+    votes = 2 * np.arctanh(np.clip(expected_codes, -_CERTAIN, _CERTAIN))
+    return (1 - label_share) * bit_scores + label_share * votes
 
 
 def shrink(weights: np.ndarray, share: float) -> np.ndarray:
@@ -71,14 +80,15 @@ class Trial:
         return float(found[weight_share].mean()), label_share, weight_share
 
     def retrieval(self, label_share: float, weights=None) -> np.ndarray:
-        """mAP of held-out queries among themselves, and among the learned instances, ties averaged."""
+        """How well held-out queries retrieve among themselves, and among the learned instances."""
         held, learned = (_signs(blend(bits, votes, label_share)) for bits, votes in (self.held, self.learned))
         queries, of_queries = held[:_QUERIES], self.held_labels[:_QUERIES]
-        scores = [
-            mean_average_precision(queries, codes, of_queries, labels, bit_weights=weights, ties="average")
-            for codes, labels in ((held, self.held_labels), (learned, self.learned_labels))
-        ]
-        return np.nan_to_num(scores)  # where no query has a neighbour
+        return np.array(
+            [
+                _precision(queries, codes, of_queries, labels, weights)
+                for codes, labels in ((held, self.held_labels), (learned, self.learned_labels))
+            ]
+        )
 
 
 def choose(trials: list[Trial], weights: list[np.ndarray], **choices) -> Shares:
@@ -86,6 +96,16 @@ def choose(trials: list[Trial], weights: list[np.ndarray], **choices) -> Shares:
     found = [trial.best(of_book, **choices) for trial, of_book in zip(trials, weights, strict=True)]
     book = max(range(len(found)), key=lambda index: (round(found[index][0], 4), -index))
     return Shares(book, found[book][1], found[book][2])
+
+
+def _precision(queries, codes, of_queries, labels, weights) -> float:
+    """mAP, ties averaged; of label sets its mean with that over the heads of the rankings."""
+    cutoffs = (None,) if labels.ndim == 1 else (None, max(1, round(_HEAD * len(labels))))
+    scores = [
+        mean_average_precision(queries, codes, of_queries, labels, bit_weights=weights, cutoff=cutoff, ties="average")
+        for cutoff in cutoffs
+    ]
+    return float(np.nan_to_num(np.mean(scores)))  # where no query has a neighbour
 
 
 def _signs(scores):

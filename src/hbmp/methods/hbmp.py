@@ -4,9 +4,9 @@ Stage one finds target codes for the items that define the neighbourhood (classe
 `infer_codes`. Stage two trains a hash function to give every instance the code of its item (Eq. 11, 12). Distances
 are weighted by the weights of stage one.
 
-Three shares carry it past the paper, each 0, 0 and 1 in `HBMP.paper`: how much features say in the affinity
-(`affinities.MeanFeatures`), how much labels vote on bits (`_label_votes`), and how far the weights are trusted
-(`_held_out`).
+Four shares carry it past the paper, 0, 0, 0 and 1 in `HBMP.paper`: how much features say in the affinity
+(`affinities.MeanFeatures`), how much of their mean affinity label sets lose (`affinities.Centred`), how much labels
+vote on bits (`_label_votes`), and how far the weights are trusted (`_held_out`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp import catalog
+from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.functions.kernel import Kernel
 from hbmp.functions.linear import Linear
@@ -52,6 +53,8 @@ class _Paper(str):
             "item_weights": None,
             "weighting": "least-squares",
             "feature_share": 0,
+            "centre_share": 0,
+            "intercept": False,
             "label_share": 0,
             "weight_share": 1,
             "restarts": 1,
@@ -75,6 +78,9 @@ class HBMP(Hasher):
         to 1; "auto" is a half, and for classes the best of four on held-out training instances. Departs from Eq. 1,
         because codes of alike classes are then alike and easier to learn: on 100 kinds of MS-COCO images mAP at 32 bits
         rises from 0.347 to 0.413 (docs/beyond-the-paper.md)
+    centre_share : how much of its mean affinity to all others such an affinity takes off each label set, 0 to 1
+        (`affinities.Centred`); "auto" is 0 for classes, and for label sets 0 or a quarter, chosen on held-out training
+        instances
     function : "auto" (kernel with a smoothed logistic loss for features, network for images), a name from
         `hbmp.functions` or an object from there. Departs from Eq. 12, the hinge, by half a point of mAP on VOC 2007
     label_share : how much of a score comes from labels that vote with their codes, 0 to 1; "auto" chooses on held-out
@@ -85,7 +91,10 @@ class HBMP(Hasher):
     item_weights : "auto" (label sets count as often as instances carry them, classes all the same), or as for
         `hbmp.infer_codes`. Departs from Eq. 6 for label sets, because there it lifts mAP@5K on MS-COCO from 0.668 to
         0.711 (12 bits) and from 0.732 to 0.778 (24 bits), and mAP on VOC 2007 at 12 bits from 0.719 to 0.781
-    improve, diagonal, intercept, refine, restarts : see `hbmp.infer_codes`
+    intercept : whether the pursuit fits a constant beside the bits, see `hbmp.infer_codes`; "auto" does for label sets
+        whose affinity also hears features. Departs from Eq. 3, because no ranking sees a constant while bits spent on
+        it are lost: INTERCEPT_FIGURES
+    improve, diagonal, refine, restarts : see there
     weighting, ridge : how bits are weighted, see there. Departs from Eq. 10 by a ridge of 0.1, because plain least
         squares gives a few bits most of the weight: on CIFAR-10 features at 24 and 32 bits it loses 2 and 3 points of
         mAP against plain Hamming distance, the ridge less than half a point (docs/inference.md)
@@ -108,6 +117,7 @@ class HBMP(Hasher):
         scheme="regress",
         affinity="auto",
         feature_share="auto",
+        centre_share="auto",
         function="auto",
         label_share="auto",
         weight_share="auto",
@@ -116,7 +126,7 @@ class HBMP(Hasher):
         diagonal="ignore",
         weighting="ridge",
         ridge=0.1,
-        intercept=False,
+        intercept="auto",
         refine=0,
         restarts="auto",
         max_items=5000,
@@ -128,6 +138,7 @@ class HBMP(Hasher):
         self.scheme = scheme
         self.affinity = affinity
         self.feature_share = feature_share
+        self.centre_share = centre_share
         self.function = function
         self.label_share = label_share
         self.weight_share = weight_share
@@ -161,7 +172,7 @@ class HBMP(Hasher):
         books = [self.infer(affinity, y, seed) for affinity in affinities]
         shares = self._shares(X, affinities, books, labels, rng)
         affinity, self.codebook_ = affinities[shares.book], books[shares.book]
-        self.feature_share_ = float(affinity.share) if isinstance(affinity, MeanFeatures) else 0.0
+        self.feature_share_, self.centre_share_ = _shares_of(affinity)
         self.label_share_, self.weight_share_ = float(shares.label_share), float(shares.weight_share)
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
         targets = self.codebook_.codes[affinity.item_of_]
@@ -172,7 +183,7 @@ class HBMP(Hasher):
 
     def _fit_without_labels(self, X, rng):
         """Bits that rebuild the features: code book and hash function come from one pursuit."""
-        self.votes_, self.feature_share_, self.label_share_ = None, 1.0, 0.0
+        self.votes_, self.feature_share_, self.centre_share_, self.label_share_ = None, 1.0, 0.0, 0.0
         self.weight_share_ = 1.0 if self.weight_share == "auto" else float(self.weight_share)
         self.function_ = Rebuilding()
         settings = {"weighting": self.weighting, "ridge": self.ridge, "random_state": draw_seed(rng)}
@@ -234,7 +245,8 @@ class HBMP(Hasher):
 
     def after_load(self) -> None:
         """What models saved before there were shares do not hold: they had the paper's."""
-        for name, value in {"votes_": None, "feature_share_": 0.0, "label_share_": 0.0, "weight_share_": 1.0}.items():
+        shares = {"feature_share_": 0.0, "centre_share_": 0.0, "label_share_": 0.0, "weight_share_": 1.0}
+        for name, value in {"votes_": None, **shares}.items():
             if not hasattr(self, name):
                 setattr(self, name, value)
 
@@ -264,7 +276,7 @@ class HBMP(Hasher):
             restarts=self.restarts,
             weighting=self.weighting,
             ridge=self.ridge,
-            intercept=self.intercept,
+            intercept=self._intercept(affinity),
             refine=self.refine,
             device=self.device,
             progress=self.verbose,
@@ -281,17 +293,26 @@ class HBMP(Hasher):
         shared = {"device": self.device, "verbose": self.verbose}
         return Kernel(linear=Linear(loss="smooth", lr=1e-2, **shared), **shared)
 
+    def _intercept(self, affinity) -> bool:
+        if self.intercept != "auto":
+            return self.intercept
+        return self.scheme == "regress" and isinstance(affinity, MeanFeatures) and affinity.classes_ is None
+
     def _affinities(self, X, y, labels) -> list:
-        """The fitted affinity, or where there is a choice those of all feature shares."""
+        """The fitted affinity, or where there is a choice those of all feature shares or centre shares."""
         affinity = self.label_affinity(y)
         if not isinstance(self.affinity, str) or self.affinity != "auto" or y is None or self.feature_share == 0:
             return [affinity.fit(X, y)]
-        shares: tuple = (_FEATURE_SHARE if self.feature_share == "auto" else self.feature_share,)
-        if self.feature_share == "auto" and self._can_choose(X, labels) and labels.ndim == 1:
-            shares = _held_out.FEATURE_SHARES
+        can_choose, sets = self._can_choose(X, labels), is_label_matrix(y) and y.shape[1] > 1
+        shares = _choices(self.feature_share, _held_out.FEATURE_SHARES, _FEATURE_SHARE, can_choose and not sets)
+        centres = _choices(self.centre_share, _held_out.CENTRE_SHARES, 0.0, can_choose and sets)
         features = self.function_.pretrained_features(X) if is_images(X) else X
-        fitted = MeanFeatures(affinity, share=shares[0]).fit(features, y)  # learns the same whatever the share
-        return [copy(fitted).set_params(share=share) for share in shares]
+        found = []
+        for centre in centres:
+            base = Centred(affinity, share=centre) if centre else affinity
+            fitted = MeanFeatures(base, share=shares[0]).fit(features, y)  # learns the same whatever the share
+            found += [copy(fitted).set_params(share=share) for share in shares]
+        return found
 
     def label_affinity(self, y):
         """The affinity that the labels alone ask for, not fitted; without labels that of distances."""
@@ -306,6 +327,20 @@ class HBMP(Hasher):
         if y is not None or len(X) <= self.max_items:
             return slice(None)
         return np.sort(rng.choice(len(X), self.max_items, replace=False))
+
+
+def _choices(given, choices: tuple, default: float, can_choose: bool) -> tuple:
+    """The shares to choose from: the one given, or where "auto" all of them or the default."""
+    if given != "auto":
+        return (given,)
+    return choices if can_choose else (default,)
+
+
+def _shares_of(affinity) -> tuple[float, float]:
+    """(feature share, centre share) of a fitted affinity."""
+    if not isinstance(affinity, MeanFeatures):
+        return 0.0, 0.0
+    return float(affinity.share), float(affinity.base_.share) if isinstance(affinity.base_, Centred) else 0.0
 
 
 def _take(y, rows):
