@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 import hbmp
-from hbmp import _experiment_machine, catalog
+from hbmp import catalog, machine
 from hbmp._training_run import TrainingRun
 from hbmp.device import pick_device
 from hbmp.functions import Network
@@ -288,8 +288,8 @@ def main() -> None:
         "limits": {name: round(value, 1) for name, value in top.items()},
         "against_limits": against_limits(found, per_image, top),
         "load_average": os.getloadavg(),
-        "machine": _experiment_machine.describe(device),
-        "versions": _experiment_machine.versions(),
+        "machine": machine.describe(device),
+        "versions": machine.versions(),
     }
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(report, indent=2) + "\n")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import hbmp
-from hbmp import _experiment_machine
+from hbmp import machine
 from hbmp._table import Table
 from hbmp.files import write_into_place
 
@@ -57,9 +57,9 @@ def _settings(model) -> list[tuple[str, object]]:
 
 
 def _made(fit_seconds: float, command: str) -> str:
-    machine = _experiment_machine.describe("cpu")
-    versions = ", ".join(f"{library} {version}" for library, version in _experiment_machine.versions().items())
-    lines = [f"Fitted in {fit_seconds:.1f} s on {machine['cpu']}, {machine['cores']} cores; {versions}."]
+    here = machine.describe("cpu")
+    versions = ", ".join(f"{library} {version}" for library, version in machine.versions().items())
+    lines = [f"Fitted in {fit_seconds:.1f} s on {here['cpu']}, {here['cores']} cores; {versions}."]
     if command:
         lines.append(f"    {command}")
     return "\n\n".join(lines)

@@ -78,8 +78,10 @@ def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
 
 
 def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None:
-    """Add the nodes that blend `bit_scores` with the expected codes of the labels' votes to `scores`."""
+    """Add the nodes that blend `bit_scores` with the log-odds of the labels' votes to `scores`."""
     from onnx import helper
+
+    from hbmp.methods._held_out import CERTAIN
 
     votes, share = model.votes_, model.label_share_
     constants |= {
@@ -87,8 +89,10 @@ def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None
         "label_bias": label_layer[1],
         "label_rows": votes.label_rows.T,
         "prior": votes.prior,
-        "item_codes": votes.codes.astype(np.float32) * np.float32(share),
-        "half": np.float32(0.5).reshape(()),
+        "item_codes": votes.codes.astype(np.float32),
+        "least_certain": np.float32(-CERTAIN).reshape(()),
+        "most_certain": np.float32(CERTAIN).reshape(()),
+        "label_share": np.float32(2 * share).reshape(()),
         "bit_share": np.float32(1 - share).reshape(()),
     }
     steps: list[tuple[str, list[str], str, dict]] = [
@@ -96,10 +100,11 @@ def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None
         ("MatMul", ["label_scores", "label_rows"], "odds", {}),
         ("Add", ["odds", "prior"], "item_scores", {}),
         ("Softmax", ["item_scores"], "probabilities", {"axis": 1}),
-        ("MatMul", ["probabilities", "item_codes"], "voted", {}),
-        ("Mul", ["bit_scores", "half"], "halved", {}),
-        ("Tanh", ["halved"], "expected_bits", {}),
-        ("Mul", ["expected_bits", "bit_share"], "own", {}),
+        ("MatMul", ["probabilities", "item_codes"], "expected_codes", {}),
+        ("Clip", ["expected_codes", "least_certain", "most_certain"], "clipped_codes", {}),
+        ("Atanh", ["clipped_codes"], "half_odds", {}),
+        ("Mul", ["half_odds", "label_share"], "voted", {}),
+        ("Mul", ["bit_scores", "bit_share"], "own", {}),
         ("Add", ["own", "voted"], "scores", {}),
     ]
     nodes += [helper.make_node(kind, inputs, [output], **settings) for kind, inputs, output, settings in steps]

@@ -10,7 +10,7 @@ import difflib
 import json
 from collections.abc import Sequence
 
-from hbmp._experiment_codes import make_method
+from hbmp.experiment._codes import make_method
 from hbmp.hasher import Hasher, get_method
 
 _SET_ELSEWHERE = {"n_bits": "--bits", "random_state": "--seed", "device": "--device"}

@@ -149,12 +149,12 @@ def test_a_table_of_labels_names_the_images_that_count(copied, capsys):
 
 
 def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, monkeypatch):
-    from hbmp import _index_data
+    from hbmp.index import _data
 
-    monkeypatch.setattr(_index_data, "_PER_PART", 200)
+    monkeypatch.setattr(_data, "_PER_PART", 200)
     calls = []
 
-    class Stopped(_index_data._Counted):
+    class Stopped(_data._Counted):
         def transform(self, X):
             calls.append(len(X))
             if len(calls) == 3:  # the sample, one part, and in the midst of the second
@@ -162,7 +162,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
             return super().transform(X)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_index_data, "_Counted", Stopped)
+        patch.setattr(_data, "_Counted", Stopped)
         assert cli.main(["index", "model", "photos", "-o", "again"]) == 130
     assert capsys.readouterr().err == "Interrupted. Run the same command to go on.\n"
     assert calls == [64, 200, 200]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hbmp import recipes, report
-from hbmp._report_methods import methods_tables
-from hbmp._report_tables import describe
 from hbmp.experiment import Cell, load_results, run_all
 from hbmp.recipes import _grids, _reproduce, _tables, fig1, fig2, fig4, table1, table5
 from hbmp.recipes._base import Source
+from hbmp.report._methods import methods_tables
+from hbmp.report._tables import describe
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"train_per_class": 10, "query_per_class": 4}

@@ -12,11 +12,11 @@ import time
 import numpy as np
 import pytest
 
-from hbmp import _experiment_store as store
 from hbmp import datasets, experiment, metrics, protocols
-from hbmp._experiment_codes import make_method, target_codes
 from hbmp.datasets import Data
 from hbmp.experiment import Cell, run, run_all
+from hbmp.experiment import _store as store
+from hbmp.experiment._codes import make_method, target_codes
 from hbmp.recipes import _grids
 from hbmp.recipes.__main__ import main
 
@@ -137,7 +137,7 @@ def test_broken_line_in_the_middle_is_named(tmp_path):
 
 WRITER = """
 import sys
-from hbmp import _experiment_store as store
+from hbmp.experiment import _store as store
 path, writer = sys.argv[1], int(sys.argv[2])
 print(sum(store.append(path, {"key": f"{writer % 2}-{i}", "filler": "x" * 5000}) for i in range(25)))
 """

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 import hbmp
-from hbmp import _experiment_queue, datasets, experiment, metrics, protocols, recipes
-from hbmp import _experiment_store as store
-from hbmp._experiment_codes import Codes, make_method
-from hbmp._experiment_queue import run_queue
+from hbmp import datasets, experiment, metrics, protocols, recipes
 from hbmp.datasets import _pack
-from hbmp.experiment import Cell
+from hbmp.experiment import Cell, _queue
+from hbmp.experiment import _store as store
+from hbmp.experiment._codes import Codes, make_method
+from hbmp.experiment._queue import run_queue
 from hbmp.functions import Network
 from hbmp.functions._encoder import folded
 from hbmp.recipes import _grids, _image_grid
@@ -106,9 +106,7 @@ def test_finished_cells_train_nothing(ran, monkeypatch):
 
 
 def test_cells_that_share_a_training_are_trained_once():
-    ((whole, members), (other, _)) = _experiment_queue._by_training(
-        [*reversed(long_and_prefixes()), image_cell(8, "csq")]
-    )
+    ((whole, members), (other, _)) = _queue._by_training([*reversed(long_and_prefixes()), image_cell(8, "csq")])
     assert whole.key == image_cell().key
     assert [cell.bits for cell in members] == [8, 12, 16]
     assert other.method == "csq"
@@ -128,7 +126,7 @@ def test_no_time_begins_nothing_and_a_failure_stops_nothing(tmp_path):
 
 def test_a_cell_too_long_for_the_time_left_gives_way_to_a_shorter_one(tmp_path, monkeypatch):
     clock = iter(np.arange(0, 10_000, 40.0))  # every look at the clock is 40 seconds later
-    monkeypatch.setattr(_experiment_queue, "_now", lambda: float(next(clock)))
+    monkeypatch.setattr(_queue, "_now", lambda: float(next(clock)))
     longer = {"function": ["network", {**TINY["function"][1], "epochs": 200}]}
     cells = [image_cell(4), dataclasses.replace(image_cell(5), params=longer), image_cell(6)]
     outcome = run_queue(cells, minutes=4, results=tmp_path, device="cpu", scorers=1, progress=False)
@@ -201,7 +199,7 @@ def test_figures_show_the_codes_that_a_run_kept(tmp_path):
         codes = Codes(query, database, np.ones(n_bits))
         for method in ("hbmp", "mihash"):
             path = tmp_path / "codes" / f"{_image_grid.figure_cell(method, n_bits, 0).key}.npz"
-            _experiment_queue.save_codes(path, codes, split)
+            _queue.save_codes(path, codes, split)
     for figure in ("fig3", "fig4"):
         text = recipes.reproduce(figure, data_dir=tmp_path, results=tmp_path, device="cpu")
         assert "networks trained on" in text

@@ -51,7 +51,7 @@ def run(options) -> None:
     for path in (options.csv, options.plot):
         check_place(path)  # before the work, not after it
     if options.plot:
-        from hbmp._comparison_plot import check_picture
+        from hbmp.comparison._plot import check_picture
 
         check_picture(options.plot)
     drawn = {part: rows_or_share(getattr(options, part)) for part in ("queries", "train")}

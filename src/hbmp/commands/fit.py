@@ -53,7 +53,7 @@ def run(options) -> None:
     from hbmp import evaluate, evaluation
     from hbmp._card import write_card
     from hbmp._inputs import read_data, rows_or_share
-    from hbmp._inputs_images import need_labels, without_unreadable
+    from hbmp._inputs._images import need_labels, without_unreadable
     from hbmp._settings import make_from_words
 
     data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)

@@ -33,8 +33,8 @@ def run(options) -> None:
     import json
 
     from hbmp import load
-    from hbmp._index_data import index_data
     from hbmp._inputs import read_data, read_ids
+    from hbmp.index._data import index_data
 
     model = load(options.model)
     data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)

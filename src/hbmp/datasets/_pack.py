@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp._image_decode import require_pillow
 from hbmp.datasets._arrays import read_npz
+from hbmp.images._decode import require_pillow
 
 
 def pack_images(folder, *, size: int = 112) -> Path:

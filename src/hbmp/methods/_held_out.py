@@ -27,7 +27,7 @@ MOST_LABELS = 2000  # with more, label scores would cost more than the bits, and
 FEWEST = 200  # instances; with fewer, or where a training is too dear to repeat, the defaults stand
 _HELD, _MOST, _QUERIES = 0.2, 4000, 1000  # share held out, most instances of a database, and how many query
 _HEAD = 0.05  # share of a ranking that is its head
-_CERTAIN = 0.999  # the largest expected bit that is taken at its word
+CERTAIN = 0.999  # the largest expected bit that is taken at its word
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float
     log (1 + e) / (1 - e); λ of the second."""
     if label_share == 0:
         return bit_scores
-    votes = 2 * np.arctanh(np.clip(expected_codes, -_CERTAIN, _CERTAIN))
+    votes = 2 * np.arctanh(np.clip(expected_codes, -CERTAIN, CERTAIN))
     return (1 - label_share) * bit_scores + label_share * votes
 
 

@@ -13,8 +13,8 @@ import json
 import sys
 
 from hbmp import recipes
-from hbmp._experiment_queue import run_queue
 from hbmp.experiment import run_all
+from hbmp.experiment._queue import run_queue
 from hbmp.recipes import _grids
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp import _experiment_machine, _experiment_store, datasets, hamming
+from hbmp import datasets, hamming, machine
 from hbmp.device import pick_device
+from hbmp.experiment import _store
 from hbmp.recipes import _image_grid
 
 BLUE, RED, GREEN, GREY = "#1f5fa8", "#c8402f", "#2b8a3e", "#8a8f98"
@@ -34,17 +35,17 @@ def measured(results, figure: str, settings: dict, compute: Callable[[], dict], 
         "settings": settings,
         **compute(),
         "device": device,
-        "machine": _experiment_machine.describe(device),
-        "versions": _experiment_machine.versions(),
+        "machine": machine.describe(device),
+        "versions": machine.versions(),
     }
-    _experiment_store.append(path, record)
+    _store.append(path, record)
     return record
 
 
 def kept(results, figure: str, settings: dict) -> dict | None:
     """The record of these settings, where there is one."""
     key = _key(figure, settings)
-    records = _experiment_store.read(Path(results) / f"{figure}.jsonl")
+    records = _store.read(Path(results) / f"{figure}.jsonl")
     return next((record for record in records if record["key"] == key), None)
 
 

@@ -78,7 +78,7 @@ def codes(items: str, lengths: tuple[int, ...], seed: int, improve: str = "resam
 
 def unmatched(data, n_features: int | None, function: list, device: str) -> dict:
     """Share of target bits that a function misses on the training images of CIFAR-10, 32 bits."""
-    from hbmp._experiment_codes import make_method
+    from hbmp.experiment._codes import make_method
 
     rows = slice(0, 50_000)
     X = np.asarray(data.features[rows, :n_features], dtype=np.float32)

@@ -49,7 +49,7 @@ def at_hand(data_dir):
 
 def points(data, protocol, settings: dict, device: str) -> dict:
     """Two-dimensional places of the query codes, and their classes."""
-    from hbmp._experiment_codes import make_method
+    from hbmp.experiment._codes import make_method
 
     split = protocol.split(data, settings["seed"])
     method = make_method(settings["method"], settings["bits"], settings["params"], seed=settings["seed"], device=device)

@@ -56,7 +56,7 @@ def at_hand(data_dir):
 
 def retrieve(data, protocol, settings: dict, device: str) -> dict:
     """The nearest database rows of one query of each of three classes, by the method's own distance."""
-    from hbmp._experiment_codes import make_method
+    from hbmp.experiment._codes import make_method
 
     split = protocol.split(data, settings["seed"])
     method = make_method(settings["method"], settings["bits"], settings["params"], seed=settings["seed"], device=device)

@@ -8,8 +8,8 @@ import re
 import numpy as np
 
 from hbmp import protocols
-from hbmp._report_tables import by_setting
 from hbmp.recipes import _figures, _tables
+from hbmp.report._tables import by_setting
 
 _MOST_LINES = 8
 

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from hbmp._experiment_codes import make_method
 from hbmp._trial import Trial
+from hbmp.experiment._codes import make_method
 from hbmp.hasher import Hasher, get_method
 
 

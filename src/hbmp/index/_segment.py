@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hbmp import hamming
 
 if TYPE_CHECKING:
-    from hbmp._index_inverted import InvertedLists
+    from hbmp.index._inverted import InvertedLists
 
 _PREFIXES_KEPT = 2
 _LARGE = 1 << 20  # bytes
@@ -81,7 +81,7 @@ class Segment:
     @property
     def fast_scan(self) -> Any:
         """The FAISS fast scan over these rows, built at the first use (15 ms a million codes)."""
-        from hbmp._index_scan import build_fast_scan
+        from hbmp.index._scan import build_fast_scan
 
         with self._lock:
             if self._fast_scan is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp._index_query import QueryBatch
+from hbmp.index._query import QueryBatch
 
 ROWS_AT_ONCE = 1 << 16
 _TABLES_AT_ONCE = 256  # queries whose byte tables are held at a time

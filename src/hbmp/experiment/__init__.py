@@ -21,9 +21,10 @@ from pathlib import Path
 import numpy as np
 
 import hbmp
-from hbmp import _experiment_machine, _experiment_store, datasets, protocols
-from hbmp._experiment_codes import Codes, first_bits, learned_codes, make_method, takes_images, target_codes
+from hbmp import datasets, machine, protocols
 from hbmp.device import pick_device
+from hbmp.experiment import _store
+from hbmp.experiment._codes import Codes, first_bits, learned_codes, make_method, takes_images, target_codes
 
 CODES = ("function", "target", "target-all")
 _PREFIX = "prefix of "
@@ -77,11 +78,11 @@ class Cell:
 def run(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
     """Run a cell and append its record to `results/<protocol>.jsonl`; a cell already there is read, not run."""
     path = Path(results) / f"{cell.protocol}.jsonl"
-    found = _experiment_store.newest(_experiment_store.read(path)).get(cell.key)
+    found = _store.newest(_store.read(path)).get(cell.key)
     if found is not None and is_current(found):
         return found
     measured = measure(cell, results=results, data_dir=data_dir, device=device)
-    _experiment_store.append(path, measured)
+    _store.append(path, measured)
     return measured
 
 
@@ -89,7 +90,7 @@ def is_current(record: dict) -> bool:
     """Whether the defaults of the record's method are still those it was made with."""
     cell = Cell(**record["cell"]).whole
     method = make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device="cpu")
-    return _experiment_store.same_settings(record, settings_of(method))
+    return _store.same_settings(record, settings_of(method))
 
 
 def measure(cell: Cell, *, results="results", data_dir=None, device: str = "auto") -> dict:
@@ -99,7 +100,7 @@ def measure(cell: Cell, *, results="results", data_dir=None, device: str = "auto
     place.save_split(results)
     codes, method = train(cell.whole, place, device)
     codes = cut(codes, method, cell)
-    return record(cell, place, codes, settings_of(method), device, _experiment_machine.describe(device))
+    return record(cell, place, codes, settings_of(method), device, machine.describe(device))
 
 
 class Place:
@@ -151,7 +152,7 @@ def run_all(
     fails does not stop the others; the error at the end names the first.
     """
     options = {"results": results, "data_dir": data_dir, "device": device}
-    finished = _experiment_store.newest(load_results(results))
+    finished = _store.newest(load_results(results))
     distinct = {cell.key: cell for cell in cells}
     waiting = [cell for key, cell in distinct.items() if key not in finished or not is_current(finished[key])]
     failures: list[tuple[Cell, Exception]] = []
@@ -167,14 +168,14 @@ def run_all(
             f"{len(failures)} of {len(waiting)} cells failed, all others are in {results}. "
             f"The first: {cell.label}: {error}"
         ) from error
-    records = _experiment_store.newest(load_results(results))
+    records = _store.newest(load_results(results))
     return [records[cell.key] for cell in cells]
 
 
 def load_results(results="results") -> list[dict]:
     """The newest record of every cell under a results folder."""
-    cells = [record for record in _experiment_store.read_all(results) if "cell" in record]
-    return list(_experiment_store.newest(cells).values())
+    cells = [record for record in _store.read_all(results) if "cell" in record]
+    return list(_store.newest(cells).values())
 
 
 def _outcomes(cells, jobs: int, options: dict):
@@ -235,7 +236,7 @@ def _save_split(split, folder: Path, name: str) -> None:
     beside.replace(path)
 
 
-def record(cell: Cell, place: Place, codes: Codes, settings: dict, device: str, machine: dict) -> dict:
+def record(cell: Cell, place: Place, codes: Codes, settings: dict, device: str, made_on: dict) -> dict:
     """Score the codes of a cell; the line that the results keep of it."""
     protocol, data, split = place.protocol, place.data, place.split
     start = time.perf_counter()
@@ -260,8 +261,8 @@ def record(cell: Cell, place: Place, codes: Codes, settings: dict, device: str, 
         "caption": protocol.caption,
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
         "device": device,
-        "machine": machine,
-        "versions": {"hbmp": hbmp.__version__, **_experiment_machine.versions()},
+        "machine": made_on,
+        "versions": {"hbmp": hbmp.__version__, **machine.versions()},
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

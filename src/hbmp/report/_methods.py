@@ -7,11 +7,11 @@ from collections import defaultdict
 import numpy as np
 
 from hbmp import protocols
-from hbmp._report_tables import group_name, machine_text, mean_text
 from hbmp._table import Table
 from hbmp.hasher import get_method
 from hbmp.recipes import _tables
 from hbmp.recipes._settings import IMAGE_EPOCHS, default_params, network
+from hbmp.report._tables import group_name, machine_text, mean_text
 
 
 def methods_tables(records: list[dict]) -> dict[str, Table]:

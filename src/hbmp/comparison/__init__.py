@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 import hbmp
-from hbmp import _comparison_cells, _comparison_tables, _experiment_machine
-from hbmp._comparison_cells import Cell, Row
+from hbmp import machine
 from hbmp._table import Table
 from hbmp._trial import as_features, as_labels, check_alike, draw_split, trial_of
+from hbmp.comparison import _cells, _tables
+from hbmp.comparison._cells import Cell, Row
 from hbmp.device import pick_device
 from hbmp.hasher import Hasher, get_method, list_methods
 from hbmp.protocols import Split
@@ -45,30 +46,30 @@ class Comparison:
     @property
     def ranking(self) -> list[str]:
         """The methods, best first, by their mean score over code lengths; those that never ran last."""
-        return _comparison_tables.ranking(self.rows, self.measure)
+        return _tables.ranking(self.rows, self.measure)
 
     @property
     def caption(self) -> str:
         """Everything a number of the table depends on, in words."""
-        return _comparison_tables.caption(self.facts)
+        return _tables.caption(self.facts)
 
     @property
     def summary(self) -> Table:
         """The score by code length, a line a method, best first."""
-        return _comparison_tables.summary(self.rows, self.ranking, self.measure)
+        return _tables.summary(self.rows, self.ranking, self.measure)
 
     @property
     def details(self) -> Table:
         """Every reading and cost, a line a method and code length."""
-        return _comparison_tables.details(self.rows, self.ranking)
+        return _tables.details(self.rows, self.ranking)
 
     def to_markdown(self) -> str:
         """A summary by code length, every reading with its costs, reasons of failures, and the caption."""
-        return _comparison_tables.markdown(self.rows, self.measure, self.caption)
+        return _tables.markdown(self.rows, self.measure, self.caption)
 
     def to_csv(self) -> str:
         """A line a method and code length, with every reading."""
-        return _comparison_tables.csv_text(self.rows)
+        return _tables.csv_text(self.rows)
 
     def to_json(self) -> str:
         """Rows and facts as one JSON object; a score that no query decides is null."""
@@ -79,7 +80,7 @@ class Comparison:
 
     def plot(self, path=None):
         """Score against code length, a labelled line a method, as a matplotlib figure; written to `path` if given."""
-        from hbmp._comparison_plot import draw
+        from hbmp.comparison._plot import draw
 
         return draw(self, path)
 
@@ -169,8 +170,8 @@ def compare(
         "left_out": left_out,
         "jobs": jobs,
         "device": device,
-        "machine": _experiment_machine.describe(device),
-        "versions": {"hbmp": hbmp.__version__, **_experiment_machine.versions()},
+        "machine": machine.describe(device),
+        "versions": {"hbmp": hbmp.__version__, **machine.versions()},
     }
     return Comparison(tuple(rows), split, facts, models)
 
@@ -181,7 +182,7 @@ def _run(trial, cells: list[Cell], jobs: int, progress: bool) -> tuple[list[Row]
     rows: dict[int, Row] = {}
     models: dict[tuple[str, int], Hasher] = {}
     with tqdm(total=len(cells), desc="comparing", unit="fit", disable=None if progress else True) as bar:
-        for number, row, model in _comparison_cells.run(trial, cells, jobs):
+        for number, row, model in _cells.run(trial, cells, jobs):
             rows[number] = row
             if model is not None:
                 models[row.method, row.bits] = model

@@ -23,8 +23,9 @@ import numpy as np
 from joblib import cpu_count
 
 import hbmp
-from hbmp import _demo_data, _demo_page, metrics
-from hbmp._demo_data import Example
+from hbmp import metrics
+from hbmp.demo import _data, _page
+from hbmp.demo._data import Example
 from hbmp.comparison import Comparison
 from hbmp.database import Database
 from hbmp.device import pick_device
@@ -81,20 +82,20 @@ def run(
     data_dir : where CIFAR-10 may lie · bits : code lengths · device : "auto", "cpu" or "cuda"
     rows : at most so many of each data set, for a quicker look
     """
-    from hbmp._comparison_plot import need_matplotlib
+    from hbmp.comparison._plot import need_matplotlib
 
     started, folder, device = time.perf_counter(), Path(output), pick_device(device)
     need_matplotlib()
     lengths = _check_sizes(bits, rows)
     again = _check_folder(folder)
     _say("looking for data")
-    examples, note = _demo_data.at_hand(data_dir, rows=rows, device=device, seed=seed)
+    examples, note = _data.at_hand(data_dir, rows=rows, device=device, seed=seed)
     shown = [_show(example, lengths, device, seed) for example in examples]
     folder.mkdir(parents=True, exist_ok=True)
     write_into_place(folder / _MARK, "{}\n")  # from here on the folder is known as a demo's, whatever happens
     kept = [_keep(each, folder if number == 0 else folder / each.example.name) for number, each in enumerate(shown)]
     _say("drawing the report")
-    content = _demo_page.render(shown, lead=_lead(shown, note), commands=_commands(kept))
+    content = _page.render(shown, lead=_lead(shown, note), commands=_commands(kept))
     write_into_place(folder / "report.html", content)
     done = {
         "hbmp": hbmp.__version__,
@@ -234,7 +235,7 @@ def _facts(shown: Shown) -> dict:
         "scores": {method: _by_length(found, method) for method in found.ranking},
         "measure": f"{found.measure}, tie-aware, by each method's own distance",
         "queries": queries,
-        "standing": _demo_page.standing(shown),
+        "standing": _page.standing(shown),
         "table": found.summary.text(),
         "caption": found.caption,
     }

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp import _index_file, hamming
-from hbmp._index_segment import Segment
+from hbmp import hamming
+from hbmp.index import _file
+from hbmp.index._segment import Segment
 
 _FAISS_CANDIDATES = 8  # per result: plain FAISS re-ranks that many times k, without the proof `hbmp.Index` gives
 
@@ -39,7 +40,7 @@ def restore(entry: dict[str, Any], arrays: dict[str, NDArray], bit_weights: NDAr
     ids = arrays[f"{name}.ids"] if entry["first_id"] is None else int(entry["first_id"])
     if entry["inverted"] is None:
         return Segment(rows, ids)
-    from hbmp._index_inverted import InvertedLists
+    from hbmp.index._inverted import InvertedLists
 
     measured = {key: dict(pairs) for key, pairs in entry["inverted"].items()}
     inverted = InvertedLists(rows, arrays[f"{name}.lists"], arrays[f"{name}.centroids"], bit_weights, **measured)
@@ -54,7 +55,7 @@ def write_faiss(path: str | os.PathLike, segment: Segment, bit_weights: NDArray[
     """
     import faiss
 
-    from hbmp._index_scan import build_fast_scan, sign_quantiser
+    from hbmp.index._scan import build_fast_scan, sign_quantiser
 
     n_bytes = hamming.bytes_for(len(bit_weights))
     rows = np.ascontiguousarray(segment.rows)
@@ -73,5 +74,5 @@ def write_faiss(path: str | os.PathLike, segment: Segment, bit_weights: NDArray[
     faiss.copy_array_to_vector(matrix.ravel(), weighting.A)
     weighting.is_trained = True
     whole = faiss.IndexPreTransform(weighting, numbered)
-    with _index_file.replacing(path) as temporary:
+    with _file.replacing(path) as temporary:
         faiss.write_index(whole, temporary)

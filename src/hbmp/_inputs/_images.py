@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp._image_files import holds_images, is_image_file
 from hbmp.datasets import Data
 from hbmp.datasets.image_folder import from_table, names_files
 from hbmp.images import Images, as_images
+from hbmp.images._files import holds_images, is_image_file
 
 
 def folder_of_images(folder: Path, labels: Path | None = None) -> Data:
@@ -56,7 +56,7 @@ def without_unreadable(data: Data, on_error: str) -> Data:
     """With "skip" every image is tried, and those that cannot be read are left out and named in a warning."""
     if on_error == "refuse" or not isinstance(data.images, Images):
         return data
-    from hbmp._encode_images import warn_of_skipped
+    from hbmp.encode._images import warn_of_skipped
 
     broken = data.images.unreadable()
     warn_of_skipped(data.images[broken].names, len(data))

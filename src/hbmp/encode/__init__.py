@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp._encode_images import sizes_of, warn_of_skipped
-from hbmp._encode_parts import Job, Part, encode_head, encode_part, plan_parts, skipped_in
+from hbmp.encode._images import sizes_of, warn_of_skipped
+from hbmp.encode._parts import Job, Part, encode_head, encode_part, plan_parts, skipped_in
 from hbmp.files import write_into_place
 
 _DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names that begin with an underscore

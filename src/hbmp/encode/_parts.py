@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp._encode_images import cut_folder, encode_images, first_codes, read_images
-from hbmp._image_files import holds_images
-from hbmp._image_sources import image_columns
+from hbmp.encode._images import cut_folder, encode_images, first_codes, read_images
+from hbmp.images._files import holds_images
+from hbmp.images._sources import image_columns
 
 _ROWS_PER_PART = {"features": 262_144, "images": 16_384}
 _BATCH_SIZE = {"features": 8192, "images": 1024}

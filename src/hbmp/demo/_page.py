@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hbmp import _demo_figures, _report_figures, hamming
-from hbmp._html_page import page, picture
+from hbmp import hamming
+
+from hbmp.demo import _figures
+
+from hbmp.report._figures import as_svg, curves_plot
+from hbmp.report._html_page import page, picture
 
 if TYPE_CHECKING:
     from hbmp.demo import Shown
@@ -62,7 +66,7 @@ def _scores(shown: Shown) -> str:
 
 def _bits(shown: Shown) -> str:
     words = "Each line is a method. Longer codes cost more bytes; a good method needs few of them."
-    return _figure(_report_figures.as_svg(shown.comparison.plot()), words, sideways=True)
+    return _figure(as_svg(shown.comparison.plot()), words, sideways=True)
 
 
 def _curves(shown: Shown) -> str:
@@ -72,11 +76,11 @@ def _curves(shown: Shown) -> str:
         f"Going down the ranking of {n_bits}-bit codes: the share of neighbours among what was looked at (precision) "
         "against the share of all neighbours found so far (recall). Up and to the right is better."
     )
-    return _figure(_report_figures.curves_plot(curves, n_bits), words)
+    return _figure(curves_plot(curves, n_bits), words)
 
 
 def _residual(shown: Shown) -> str:
-    curves = _demo_figures.residual_curves(shown.book)
+    curves = _figures.residual_curves(shown.book)
     left = {name: f"{curve[-1]:.0%}" for name, curve in curves.items()}
     words = (
         f"Every bit of the pursuit explains a little more of the affinity. {shown.book.n_bits} bits leave "
@@ -84,7 +88,7 @@ def _residual(shown: Shown) -> str:
         f"bit (greedy), {left['regress']} with all weights refitted at every step (regress). The model's own weights "
         f"are held small by a ridge, so that no bit counts for most: {left['the model']}."
     )
-    return _figure(_demo_figures.residuals(curves), words)
+    return _figure(_figures.residuals(curves), words)
 
 
 def _affinity(shown: Shown) -> str:
@@ -95,7 +99,7 @@ def _affinity(shown: Shown) -> str:
         "bits of one code book make of it. Codes are nested: the first bits of a long code are a short code, with "
         "weights of its own."
     )
-    return _figure(_demo_figures.affinity(book, shown.example.names, shown.lengths), words, sideways=True)
+    return _figure(_figures.affinity(book, shown.example.names, shown.lengths), words, sideways=True)
 
 
 def _codes(shown: Shown) -> str:
@@ -108,7 +112,7 @@ def _codes(shown: Shown) -> str:
         f"{shown.book.n_bits} bits. Below, what the hash function gives queries it has never seen, sorted by class: "
         f"{missed:.1%} of their bits differ from their class's code."
     )
-    picture = _demo_figures.codes(shown.book, shown.query_codes["hbmp"], shown.query_labels, shown.example.names)
+    picture = _figures.codes(shown.book, shown.query_codes["hbmp"], shown.query_labels, shown.example.names)
     return _figure(picture, words, sideways=True)
 
 
@@ -117,7 +121,7 @@ def _map(shown: Shown) -> str:
         "Each point is the code of a query, placed by t-SNE so that near codes are near, and coloured by its class. "
         f"Left HBMP, right {shown.rival}; both at {shown.book.n_bits} bits."
     )
-    drawn = _demo_figures.places(shown.query_codes, shown.query_labels, shown.example.names, shown.example.title)
+    drawn = _figures.places(shown.query_codes, shown.query_labels, shown.example.names, shown.example.title)
     return _figure(drawn, words, sideways=True)
 
 
@@ -131,7 +135,7 @@ def _queries(shown: Shown) -> str:
         "first query is the median of all, the second does better than one in ten, and the third is the worst of all. "
         f"Right: {counted}."
     )
-    drawn = _demo_figures.retrieval(shown.retrieved, shown.example.looks())
+    drawn = _figures.retrieval(shown.retrieved, shown.example.looks())
     return _figure(picture(drawn, f"Nearest items of three queries. {counted}."), words, sideways=True)
 
 

@@ -13,7 +13,7 @@ import io
 import numpy as np
 
 import hbmp
-from hbmp import _report_figures
+from hbmp.report._figures import as_svg
 from hbmp.recipes import _figures, fig3, fig4
 
 _COLOURS = "RdBu"
@@ -42,7 +42,7 @@ def affinity(book, names, lengths) -> str:
         axis.set_xticks(items, names, rotation=0 if _short(names) else 90)
         axis.tick_params(length=0, labelsize=7)
     figure.colorbar(picture, ax=axes[0].tolist(), shrink=0.7, ticks=(-1, 0, 1), aspect=16)
-    return _report_figures.as_svg(figure)
+    return as_svg(figure)
 
 
 def residual_curves(book) -> dict[str, np.ndarray]:
@@ -67,7 +67,7 @@ def residuals(curves: dict[str, np.ndarray]) -> str:
     axis.set(xlabel="bits", ylabel="share of the affinity left over", ylim=(0, 1.03))
     axis.set_xlim(left=0)
     axis.legend(loc="lower left", fontsize=8)
-    return _report_figures.as_svg(figure)
+    return as_svg(figure)
 
 
 def codes(book, query_codes, query_labels, names) -> str:
@@ -88,7 +88,7 @@ def codes(book, query_codes, query_labels, names) -> str:
         below.axhline(end - 0.5, color="white", linewidth=1.4)
     below.set_yticks(ends - counts / 2 - 0.5, names)
     below.set_xlabel("bit")
-    return _report_figures.as_svg(figure)
+    return as_svg(figure)
 
 
 def _signs(axis, matrix) -> None:
@@ -107,7 +107,7 @@ def places(codes_of: dict[str, np.ndarray], labels, names, title: str) -> str:
         }
         for method, signs in codes_of.items()
     ]
-    return _report_figures.as_svg(fig3.panels(records, names))
+    return as_svg(fig3.panels(records, names))
 
 
 def retrieval(records: list[dict], looks) -> bytes:

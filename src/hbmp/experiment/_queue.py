@@ -19,10 +19,10 @@ from time import monotonic as _now
 
 import numpy as np
 
-from hbmp import _experiment_machine, _experiment_store, experiment, hamming
-from hbmp._experiment_codes import Codes, make_method
+from hbmp import experiment, hamming, machine
 from hbmp.device import pick_device
-from hbmp.experiment import Cell, Place
+from hbmp.experiment import Cell, Place, _store
+from hbmp.experiment._codes import Codes, make_method
 
 
 @dataclass
@@ -76,7 +76,7 @@ def run_queue(
                 place.save_split(results)
                 changes = {"function__compile": True} if compile else {}
                 codes, method = experiment.train(whole, place, device, **changes)
-                about = experiment.settings_of(method), device, _experiment_machine.describe(device)
+                about = experiment.settings_of(method), device, machine.describe(device)
                 if keep_codes:
                     save_codes(Path(results) / "codes" / f"{whole.key}.npz", codes, place.split)
                 for cell in members:
@@ -134,7 +134,7 @@ def _work(cell: Cell, place: Place) -> float:
 def _score(cell: Cell, codes: Codes, about: tuple, results, data_dir) -> dict:
     """Score codes in a process of its own and write the line."""
     record = experiment.record(cell, Place(cell, data_dir), codes, *about)
-    _experiment_store.append(Path(results) / f"{cell.protocol}.jsonl", record)
+    _store.append(Path(results) / f"{cell.protocol}.jsonl", record)
     return record["scores"]
 
 

@@ -4,7 +4,7 @@
     c   centroids   (n_lists, n_bits)     spherical k-means of s∘u
 
 A query probes the lists whose centroids have the largest inner product with sign(α)∘s∘q. Inside the lists runs the fast
-scan of `_index_scan`, and its candidates are measured exactly; what lies in lists not probed is missed. How many lists
+scan of `index._scan`, and its candidates are measured exactly; what lies in lists not probed is missed. How many lists
 to probe for a wanted recall is measured on codes that took no part in training.
 """
 
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp._index_exact import exact_keys, smallest, split_keys
-from hbmp._index_query import QueryBatch
-from hbmp._index_scan import MOST_BITS_OF_FAST_SCAN, Results, nearest, return_freed_memory, sign_centroids
-from hbmp._index_segment import Segment
+from hbmp.index._exact import exact_keys, smallest, split_keys
+from hbmp.index._query import QueryBatch
+from hbmp.index._scan import MOST_BITS_OF_FAST_SCAN, Results, nearest, return_freed_memory, sign_centroids
+from hbmp.index._segment import Segment
 
 _TRAINING_CODES_PER_LIST = 40
 _TRAINING_ROUNDS = 6

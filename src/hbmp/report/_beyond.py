@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hbmp import _experiment_store
 from hbmp._table import Table
+from hbmp.experiment import _store
 
 FILE = "beyond-the-paper.jsonl"
 _CAPTION = (
@@ -17,7 +17,7 @@ _CAPTION = (
 
 def beyond_table(results_dir="results") -> Table | None:
     """A row a method in the order of the lines, a column a set and code length; None where there are no lines."""
-    lines = _experiment_store.read(Path(results_dir) / FILE)
+    lines = _store.read(Path(results_dir) / FILE)
     if not lines:
         return None
     methods = list(dict.fromkeys(line["method"] for line in lines))

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hbmp._comparison_cells import Row
 from hbmp._table import Table
 from hbmp._trial import TIES, drawn_words
+from hbmp.comparison._cells import Row
 
 _HEADINGS = {"": "", ".tie-aware": " tie-aware", ".weighted": " weighted", ".weighted.tie-aware": " weighted tie-aware"}
 

@@ -4,8 +4,8 @@
     index.add(model.transform(X))
     distances, ids = index.search(model.transform(queries), 10)
 
-The parts: `_index_segment` keeps the codes, `_index_scan` and `_index_exact` find the nearest of a segment,
-`_index_inverted` trades exactness for speed on large sets, `_index_file` saves.
+The parts: `index._segment` keeps the codes, `index._scan` and `index._exact` find the nearest of a segment,
+`index._inverted` trades exactness for speed on large sets, `index._file` saves.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hbmp import _index_file, hamming
-from hbmp._index_exact import merge_results
-from hbmp._index_query import QueryBatch
-from hbmp._index_saving import describe, restore, write_faiss
-from hbmp._index_scan import coarse_to_fine, nearest, within
-from hbmp._index_segment import Segment, append, as_ids, new_ids, only, room_for, without
+from hbmp import hamming
+from hbmp.index import _file
+from hbmp.index._exact import merge_results
+from hbmp.index._query import QueryBatch
+from hbmp.index._saving import describe, restore, write_faiss
+from hbmp.index._scan import coarse_to_fine, nearest, within
+from hbmp.index._segment import Segment, append, as_ids, new_ids, only, room_for, without
 
 _KINDS = ("auto", "flat", "ivf")
 _INVERTED_ABOVE = 2_000_000  # codes; below, a flat scan takes about a millisecond and nothing is missed
@@ -74,7 +75,7 @@ class Index:
         return index
 
     def _group(self, recall: float, random_state: int, most_probed: float) -> None:
-        from hbmp._index_inverted import build_inverted
+        from hbmp.index._inverted import build_inverted
 
         (segment,) = self._segments
         inverted = build_inverted(segment, self.bit_weights, recall, random_state, most_probed)
@@ -269,12 +270,12 @@ class Index:
         arrays = {"bit_weights": self.bit_weights}
         for number, segment in enumerate(grouped + ([Segment.merged(flat)] if flat else [])):
             header["segments"].append(describe(segment, f"segment{number}", arrays))
-        _index_file.write(path, header, arrays)
+        _file.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Index:
         """Open a saved index, its codes memory-mapped; `verify=False` spares the checksum, a read of the whole file."""
-        header, arrays = _index_file.read(path, verify)
+        header, arrays = _file.read(path, verify)
         index = cls(header["n_bits"], arrays["bit_weights"])
         index._segments = tuple(restore(entry, arrays, index.bit_weights) for entry in header["segments"])
         index._next_id = header["next_id"]

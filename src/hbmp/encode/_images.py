@@ -12,9 +12,9 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from hbmp._image_files import image_files
-from hbmp._image_sources import FileSource, ParquetSource
 from hbmp.images import Images, UnreadableImage
+from hbmp.images._files import image_files
+from hbmp.images._sources import FileSource, ParquetSource
 
 
 def cut_folder(

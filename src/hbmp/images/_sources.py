@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hbmp._image_decode import Picture
+from hbmp.images._decode import Picture
 
 _CACHED_BYTES = 512 * 2**20  # of row groups kept while pictures are taken from them
 

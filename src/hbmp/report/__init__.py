@@ -12,12 +12,12 @@ import json
 import re
 from pathlib import Path
 
-from hbmp import _report_beyond, _report_figures, _report_methods, _report_tables
-from hbmp._html_page import page, picture
-from hbmp._report_tables import PAPER_TABLES, group_name
 from hbmp.experiment import load_results
 from hbmp.files import write_into_place
 from hbmp.recipes._reproduce import headline
+from hbmp.report import _beyond, _figures, _methods, _tables
+from hbmp.report._html_page import page, picture
+from hbmp.report._tables import PAPER_TABLES, group_name
 
 _MARKED = re.compile(r"(<!-- results:([\w.-]+) -->\n)(.*?)(<!-- /results -->)", flags=re.S)
 
@@ -27,12 +27,12 @@ def write(results_dir="results", out_html="report.html") -> Path:
     records = load_results(results_dir)
     sections = [
         *_paper_sections(records),
-        *((table.title, table.html()) for table in _report_methods.methods_tables(records).values()),
+        *((table.title, table.html()) for table in _methods.methods_tables(records).values()),
         *_protocol_sections(records),
         *_picture_sections(Path(results_dir)),
     ]
     if records:
-        sections.append(("Time", _report_tables.timing_table(records).html()))
+        sections.append(("Time", _tables.timing_table(records).html()))
         sections.append(("Exact settings", _settings(records)))
     content = page("hbmp results", "hbmp: results", f"<p>{len(records)} finished cells.</p>", sections)
     out = Path(out_html)
@@ -43,16 +43,16 @@ def write(results_dir="results", out_html="report.html") -> Path:
 def markdown_tables(results_dir="results") -> dict[str, str]:
     """Every table by name: "summary", "table1" … "table7", "timings", "beyond", one a protocol, "methods." with all."""
     records = load_results(results_dir)
-    tables = {"summary": _report_tables.summary_table(records).markdown()}
-    named = {**_report_tables.paper_tables(records), **_report_tables.protocol_tables(records)}
+    tables = {"summary": _tables.summary_table(records).markdown()}
+    named = {**_tables.paper_tables(records), **_tables.protocol_tables(records)}
     for name, parts in named.items():
         tables[_marker(name)] = "\n\n".join(part.markdown() for part in parts)
-    for name, table in _report_methods.methods_tables(records).items():
+    for name, table in _methods.methods_tables(records).items():
         tables[f"methods.{_marker(name)}"] = table.markdown()
-    beyond = _report_beyond.beyond_table(results_dir)
+    beyond = _beyond.beyond_table(results_dir)
     if beyond is not None:
         tables["beyond"] = beyond.markdown()
-    tables["timings"] = _report_tables.timing_table(records).markdown()
+    tables["timings"] = _tables.timing_table(records).markdown()
     return tables
 
 
@@ -83,13 +83,13 @@ def fill_files(paths, results_dir="results") -> list[Path]:
 
 
 def _paper_sections(records) -> list[tuple[str, str]]:
-    tables = _report_tables.paper_tables(records)
+    tables = _tables.paper_tables(records)
     return [(_title(name), "".join(part.html() for part in tables[name])) for name in PAPER_TABLES]
 
 
 def _protocol_sections(records) -> list[tuple[str, str]]:
     sections = []
-    for name, tables in _report_tables.protocol_tables(records).items():
+    for name, tables in _tables.protocol_tables(records).items():
         mine = [record for record in records if group_name(record) == name]
         sections.append((name, _plots(mine) + "".join(table.html() for table in tables)))
     return sections
@@ -97,7 +97,7 @@ def _protocol_sections(records) -> list[tuple[str, str]]:
 
 def _plots(records) -> str:
     try:
-        plots = _report_figures.score_plot(records), _report_figures.precision_recall_plot(records)
+        plots = _figures.score_plot(records), _figures.precision_recall_plot(records)
     except RuntimeError as error:
         return f"<p class=caption>{html.escape(str(error))}</p>"
     return "<div class=plots>" + "".join(f"<figure>{plot}</figure>" for plot in plots) + "</div>"
@@ -121,7 +121,7 @@ def _settings(records) -> str:
     """All settings of each kind of cell, seeds and code lengths aside, folded away."""
     distinct: dict[str, dict] = {}
     for record in records:
-        what = f"{group_name(record)}: {_report_tables.describe(record['cell'])}"
+        what = f"{group_name(record)}: {_tables.describe(record['cell'])}"
         shown = {key: record[key] for key in ("settings", "data", "machine", "versions")}
         distinct.setdefault(what, {"cell": record["cell"], **shown})
     return "".join(

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from joblib import cpu_count
 
-from hbmp._image_batches import decoded_batches
-from hbmp._image_decode import UnreadableImage, decode_square, require_pillow
-from hbmp._image_files import classes_of, holds_images, image_files, is_image_file
-from hbmp._image_sources import ArraySource, FileSource, ParquetSource, image_columns, parquet_files
+from hbmp.images._batches import decoded_batches
+from hbmp.images._decode import UnreadableImage, decode_square, require_pillow
+from hbmp.images._files import classes_of, holds_images, image_files, is_image_file
+from hbmp.images._sources import ArraySource, FileSource, ParquetSource, image_columns, parquet_files
 
 __all__ = ["Images", "UnreadableImage", "as_images", "is_images"]
 

@@ -1,6 +1,6 @@
 """The k nearest codes: a fast approximate pass on FAISS, exact distances, and the proof that joins them.
 
-    v·u   score      larger is nearer, see `_index_query`
+    v·u   score      larger is nearer, see `index._query`
     K     candidates kept by the fast pass
     E     how far the fast pass can be off
 
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp._index_exact import all_within, exact_keys, key_distances, make_keys, nearest_of_all, smallest, split_keys
-from hbmp._index_query import QueryBatch
+from hbmp.index._exact import all_within, exact_keys, key_distances, make_keys, nearest_of_all, smallest, split_keys
+from hbmp.index._query import QueryBatch
 
 if TYPE_CHECKING:
-    from hbmp._index_segment import Segment
+    from hbmp.index._segment import Segment
 
 Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from hbmp import datasets
-from hbmp._image_files import is_image_file
-from hbmp._inputs_images import files_as_images, folder_of_images, is_folder_of_images, with_images
-from hbmp._inputs_text import LABEL_NAMES, csv_features, csv_labels, text_labels
+from hbmp._inputs._images import files_as_images, folder_of_images, is_folder_of_images, with_images
+from hbmp._inputs._text import LABEL_NAMES, csv_features, csv_labels, text_labels
 from hbmp.datasets import Data
 from hbmp.datasets._arrays import as_features, as_labels, read_npy, read_npz
 from hbmp.datasets.image_folder import names_files
 from hbmp.hasher import Hasher
+from hbmp.images._files import is_image_file
 
 FEATURES = (".npy", ".npz", ".parquet", ".pq", ".csv", ".tsv")
 LABELS = (*FEATURES, ".txt")
