@@ -3,7 +3,8 @@
     python benchmarks/beyond_the_paper.py --data-dir data --sets digits kinds --bits 16 32 --seeds 0 1
 
 Sets: digits (bundled), cifar (cifar-1 on CIFAR-10 features), voc (VOC 2007), coco (MS-COCO, 800 queries), kinds (the
-100 commonest label sets of MS-COCO as classes), scenes (the 200 classes of the stand-in for 22K LabelMe, GIST). A line
+100 commonest label sets of MS-COCO as classes), scenes (the 200 classes of the stand-in for 22K LabelMe, GIST),
+docstrings (text: which part of which installed Python package a docstring comes from; latent semantic analysis). A line
 a model goes to results/beyond-the-paper.jsonl; lines that are there are not run again. mAP over the full ranking, on
 MS-COCO over the first 5,000; ties averaged, so that weights gain nothing from breaking them.
 """
@@ -11,12 +12,17 @@ MS-COCO over the first 5,000; ties averaged, so that weights gain nothing from b
 from __future__ import annotations
 
 import argparse
+import ast
 import json
+import sysconfig
 import time
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
 
 import hbmp
 from hbmp import datasets, protocols
@@ -70,6 +76,31 @@ def scenes(place, seed):
     return np.asarray(found.features, np.float32), found.labels, order[1000:6000], order[:1000], order[1000:], None
 
 
+def docstrings(place, seed, n_dimensions=256, fewest=60, most=300):
+    """Docstrings of the packages that constraints.txt pins; a class is a module of the second level."""
+    folder, texts = Path(sysconfig.get_path("purelib")), {}
+    for file in sorted(folder.rglob("*.py")):
+        parts = file.relative_to(folder).parts
+        if not {"test", "tests"} & set(parts):
+            texts.setdefault(".".join(parts[:2]).removesuffix(".py"), []).extend(_docstrings_of(file))
+    rng, rows = np.random.default_rng(seed), []
+    for kind, found in enumerate(text for text in texts.values() if len(text) >= fewest):
+        rows += [(found[at], kind) for at in rng.permutation(len(found))[:most]]
+    words = TfidfVectorizer(sublinear_tf=True, min_df=3, ngram_range=(1, 2), max_features=60_000, stop_words="english")
+    X = TruncatedSVD(n_dimensions, random_state=0).fit_transform(words.fit_transform([text for text, _ in rows]))
+    X, order = normalize(X).astype(np.float32), rng.permutation(len(rows))
+    return X, np.array([kind for _, kind in rows]), order[1000:6000], order[:1000], order[1000:21_000], None
+
+
+def _docstrings_of(file: Path, shortest=120, longest=1500) -> list[str]:
+    try:
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    except (SyntaxError, ValueError):  # templates, and files for other Pythons
+        return []
+    found = (ast.get_docstring(node) for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    return [text[:longest] for text in found if text and len(text) > shortest]
+
+
 SETS = {
     "digits": digits,
     "cifar": by_protocol("cifar-1", "cifar10-efficientnet-lite0"),
@@ -77,6 +108,7 @@ SETS = {
     "coco": by_protocol("coco", "coco", cutoff=5000, queries=800),
     "kinds": kinds,
     "scenes": scenes,
+    "docstrings": docstrings,
 }
 
 

@@ -20,7 +20,7 @@ Past the paper (docs/beyond-the-paper.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,13 +82,14 @@ def n_labels(labels: np.ndarray) -> int:
 
 
 def split_scores(scores: np.ndarray, votes: list[LabelVotes]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(bit scores, expected codes) by each code book, from scores that hold the bits of all, then those of labels."""
+    """(bit scores, expected codes) by each code book, from scores that hold the bits of all, then those of labels.
+
+    The books are of the same items, so that one set of probabilities serves them all.
+    """
     ends = np.cumsum([0, *(of_book.codes.shape[1] for of_book in votes)])
-    label_scores = scores[:, ends[-1] :]
-    return [
-        (scores[:, start:end], of_book.expected_codes(label_scores))
-        for start, end, of_book in zip(ends, ends[1:], votes, strict=False)
-    ]
+    all_codes = np.concatenate([of_book.codes for of_book in votes], axis=1)
+    expected = replace(votes[0], codes=all_codes).expected_codes(scores[:, ends[-1] :])
+    return [(scores[:, start:end], expected[:, start:end]) for start, end in zip(ends, ends[1:], strict=False)]
 
 
 def _joint_loss(code_loss, n_bits: int):
