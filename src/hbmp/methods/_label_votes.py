@@ -21,6 +21,7 @@ Past the paper (docs/beyond-the-paper.md).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def split_scores(scores: np.ndarray, votes: list[LabelVotes]) -> list[tuple[np.n
     ends = np.cumsum([0, *(of_book.codes.shape[1] for of_book in votes)])
     all_codes = np.concatenate([of_book.codes for of_book in votes], axis=1)
     expected = replace(votes[0], codes=all_codes).expected_codes(scores[:, ends[-1] :])
-    return [(scores[:, start:end], expected[:, start:end]) for start, end in zip(ends, ends[1:], strict=False)]
+    return [(scores[:, start:end], expected[:, start:end]) for start, end in pairwise(ends)]
 
 
 def _joint_loss(code_loss, n_bits: int):
