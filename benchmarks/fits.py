@@ -4,8 +4,8 @@
     python benchmarks/fits.py --methods hbmp itq --rows 5000
 
 Each method is fitted in a process of its own, one after the other, so that its peak of memory is its own. The features
-are made: ten classes, each around a few centres of its own in 64 directions, with noise in all 512. Times are also given
-as multiples of ITQ's in the same run. Methods in the output already are not run again.
+are made: ten classes, each around a few centres of its own in 64 directions, with noise in all 512. Times are also
+given as multiples of ITQ's in the same run. Methods in the output already are not run again.
 """
 
 from __future__ import annotations
