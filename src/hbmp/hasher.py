@@ -24,8 +24,8 @@ class Hasher(TransformerMixin, BaseEstimator):
     Each method carries its facts: `paper`, the publication; `supervised`, whether it needs labels; `smoke`, the
     cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise;
     `single_label`, that it is defined for classes alone and refuses label sets; `takes_images`, that it can be fitted
-    on images too; `search`, the settings that `hbmp.compare(validation=…)` may try in place of the defaults,
-    {name: [values]}.
+    on images too; `search`, the settings that `hbmp.compare(validation=…)` may try in place of the defaults, {name:
+    [values]} or a list of such, as scikit-learn's `ParameterGrid` takes them; empty where there is nothing to tune.
     """
 
     paper = ""
@@ -34,7 +34,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     never_rises: str | None = None
     single_label = False
     takes_images = False
-    search: dict[str, list] = {}
+    search: dict | list = {}
 
     n_bits: int
 

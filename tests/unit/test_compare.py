@@ -14,8 +14,9 @@ from sklearn.datasets import load_digits
 
 import hbmp
 from hbmp import metrics
-from hbmp._trial import draw_evenly, draw_split
+from hbmp._trial import draw_evenly, draw_split, trial_of
 from hbmp.comparison import Comparison
+from hbmp.comparison._cells import Cell, _candidates
 from hbmp.functions import Linear
 from hbmp.hasher import Hasher
 from hbmp.seeds import as_generator
@@ -148,10 +149,11 @@ def test_settings_are_chosen_on_training_rows_within_the_budget():
     """A shift of the rows makes bits constant, so no shift is found best; the table says what was tried."""
     found = hbmp.compare(X, Y, methods={"mine": Recorder(shift=50.0)}, bits=[16], validation=4, **QUIET)
     (row,) = found.rows
-    assert [shift for _, _, shift in Recorder.seen[:1]] == [50.0]  # as given first
-    assert sorted(shift for _, _, shift in Recorder.seen[1:4]) == [0.0, 50.0, 100.0]
+    assert [shift for _, _, shift in Recorder.seen[:1]] == [50.0]  # as given first, and not once more
+    assert sorted(shift for _, _, shift in Recorder.seen[1:3]) == [0.0, 100.0]
     assert row.settings == {"shift": 0.0}
-    assert row.tried == 4
+    assert row.tried == 3
+    assert len(Recorder.seen) == 4
     assert Recorder.seen[-1][2] == 0.0
     held_out = len(found.split.train) - len(Recorder.seen[0][0])
     assert held_out == round(0.2 * len(found.split.train))
@@ -160,6 +162,27 @@ def test_settings_are_chosen_on_training_rows_within_the_budget():
     Recorder.seen = []
     hbmp.compare(X, Y, methods={"mine": Recorder()}, bits=[16], validation=2, **QUIET)
     assert len(Recorder.seen) == 3
+
+
+def test_a_method_of_the_package_tries_its_grid_and_says_what_it_chose():
+    """Once more by hand: the defaults and two others, on the same rows, and the best of them."""
+    found = hbmp.compare(X, Y, methods=["cca_itq", "lsh"], bits=[8], validation=3, seed=1, **QUIET)
+    row, without_grid = found.rows
+    assert row.tried == 3
+    assert (without_grid.tried, without_grid.settings) == (0, {})
+    trial = trial_of(X, Y, found.split).within_training(1)
+    method = hbmp.get_method("cca_itq")
+    candidates = _candidates(Cell("cca_itq", "cca_itq", 8, seed=1, device="cpu", budget=3))
+    assert candidates[0] == {}
+    strengths = [method(**settings).regularization for settings in candidates]
+    assert len(set(strengths)) == 3
+    scores = []
+    for settings in candidates:
+        model = method(8, random_state=1, **settings).fit(trial.train, trial.train_labels)
+        codes = model.transform(trial.queries), model.transform(trial.database)
+        scores.append(trial.scores(*codes, model.bit_weights_)["map.tie-aware"])
+    assert row.settings == candidates[int(np.argmax(scores))] != {}
+    assert f"regularization={row.settings['regularization']}" in found.to_markdown()
 
 
 def test_a_method_that_fails_says_why_and_the_others_go_on():

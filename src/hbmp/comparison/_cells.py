@@ -153,10 +153,16 @@ def _choose(trial: Trial, cell: Cell) -> tuple[dict, int]:
 
 def _candidates(cell: Cell) -> list[dict]:
     """The defaults, then others from the method's own grid in seeded order, `budget` in all."""
-    method = get_method(cell.method) if isinstance(cell.method, str) else cell.method
-    grid = list(ParameterGrid(getattr(method, "search", None) or {}))
-    order = np.random.default_rng(cell.seed).permutation(len(grid))
-    return [{}, *(grid[place] for place in order if grid[place])][: max(1, cell.budget)]
+    method = get_method(cell.method)() if isinstance(cell.method, str) else cell.method
+    own = method.get_params(deep=False)
+    others = [settings for settings in ParameterGrid(method.search) if not _holds(own, settings)]
+    order = np.random.default_rng(cell.seed).permutation(len(others))
+    return [{}, *(others[place] for place in order)][: max(1, cell.budget)]
+
+
+def _holds(own: dict, settings: dict) -> bool:
+    """Whether a method has these settings already, so that the first candidate is not tried twice."""
+    return all(name in own and np.array_equal(own[name], value) for name, value in settings.items())
 
 
 def _build(cell: Cell, settings: dict) -> Hasher:

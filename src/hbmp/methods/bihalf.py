@@ -82,6 +82,7 @@ class BiHalf(DeepHasher):
     paper = "Li & van Gemert, AAAI 2021"
     supervised = False
     smoke = {"function": Linear(epochs=2)}
+    search = {"pull": [0.3, 1.0, 3.0, 6.0, 12.0]}
 
     def __init__(self, n_bits=32, *, pull=6.0, function="auto", device="auto", random_state=None, verbose=False):
         self.n_bits = n_bits

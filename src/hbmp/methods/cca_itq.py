@@ -61,6 +61,7 @@ class CCAITQ(Hasher):
     paper = "Gong & Lazebnik, CVPR 2011; Gong et al., TPAMI 2013"
     supervised = True
     smoke = {"n_iter": 3}
+    search = {"regularization": [1e-4, 1e-3, 1e-2, 1e-1, 1.0]}
     never_rises = "loss_"
 
     def __init__(self, n_bits=32, *, regularization=1e-4, n_iter=50, random_state=None):

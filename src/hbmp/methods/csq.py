@@ -80,6 +80,7 @@ class CSQ(DeepHasher):
 
     paper = "Yuan, Wang, Zhang, Tay, Jie, Liu & Feng, CVPR 2020"
     smoke = {"function": Linear(epochs=2)}
+    search = {"quantisation": [1e-4, 0.05, 0.5], "centres": ["auto", "bernoulli"]}
 
     def __init__(
         self,

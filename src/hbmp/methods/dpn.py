@@ -79,6 +79,7 @@ class DPN(DeepHasher):
 
     paper = "Fan, Ng, Ju, Zhang & Chan, IJCAI 2020"
     smoke = {"function": Linear(epochs=2), "adapt": True}
+    search = {"margin": [0.5, 1.0, 2.0], "centres": ["bernoulli", "auto"]}
 
     def __init__(
         self,

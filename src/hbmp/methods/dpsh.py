@@ -66,6 +66,7 @@ class DPSH(DeepHasher):
 
     paper = "Li, Wang & Kang, IJCAI 2016"
     smoke = {"function": Linear(epochs=2), "memory": 40}
+    search = {"quantisation": [1.0, 10.0, 30.0, 100.0]}
 
     def __init__(
         self,

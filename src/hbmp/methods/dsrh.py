@@ -85,6 +85,7 @@ class DSRH(DeepHasher):
 
     paper = "Zhao, Huang, Wang & Tan, CVPR 2015"
     smoke = {"function": Linear(epochs=2), "length": 6}
+    search = {"margin": [2.0, 5.0, 10.0], "balance": [0.1, 1.0]}
 
     def __init__(
         self,

@@ -50,6 +50,7 @@ class FastHash(Hasher):
     paper = "Lin et al., CVPR 2014"
     supervised = True
     smoke = {"function": Trees(n_trees=2), "max_samples": 60}
+    search = {"loss": ["ksh", "bre", "hinge"]}
 
     def __init__(
         self,

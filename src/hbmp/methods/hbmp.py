@@ -107,6 +107,7 @@ class HBMP(Hasher):
     paper = _Paper("Cakir, He & Sclaroff, ECCV 2018")
     takes_images = True
     smoke = {"function": Linear(epochs=2), "max_items": 60}
+    search = {"feature_share": [0.3, 0.5, 0.7], "label_share": [0.0, 0.5]}
 
     votes_: LabelVotes | None
 

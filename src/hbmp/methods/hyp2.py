@@ -83,6 +83,7 @@ class HyP2(DeepHasher):
 
     paper = "Xu, Chai, Xu, Yuan, Fan & Wang, ACM MM 2022"
     smoke = {"function": Linear(epochs=2)}
+    search = {"pair_weight": [0.5, 1.0], "threshold": ["auto", -0.1, 0.2]}
 
     def __init__(
         self,

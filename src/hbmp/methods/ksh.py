@@ -141,6 +141,7 @@ class KSH(Hasher):
     paper = "Liu et al., CVPR 2012"
     supervised = True
     smoke = {"n_anchors": 20, "n_iter": 5}
+    search = {"n_anchors": [300, 600], "width": [0.5, 0.7, 1.0]}
 
     def __init__(self, n_bits=32, *, n_anchors=300, n_labelled=2000, n_iter=500, width=1.0, random_state=None):
         self.n_bits = n_bits

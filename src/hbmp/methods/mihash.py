@@ -76,6 +76,7 @@ class MIHash(DeepHasher):
 
     paper = "Cakir, He, Bargal & Sclaroff, ICCV 2017"
     smoke = {"function": Linear(epochs=2)}
+    search = {"n_bins": [None, 10], "slope": [0.5, 1.0, 2.0]}
 
     def __init__(
         self,

@@ -84,6 +84,7 @@ class OrthoHash(DeepHasher):
 
     paper = "Hoe, Ng, Zhang, Chan, Song & Xiang, NeurIPS 2021"
     smoke = {"function": Linear(epochs=2)}
+    search = {"scale": ["auto", 3.0, 8.0], "margin": [0.2, 0.3]}
 
     def __init__(
         self,

@@ -63,6 +63,7 @@ class SDR(Hasher):
     paper = "Do et al., ECCV 2016"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "steps": 5, "draws": 5}
+    search = {"solver": ["sdr", "al"]}
     never_rises = "loss_"
 
     def __init__(

@@ -44,6 +44,7 @@ class TSH(Hasher):
     paper = "Lin et al., ICCV 2013"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "steps": 5}
+    search = {"loss": ["ksh", "bre", "hinge"]}
 
     def __init__(
         self,
