@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 import hbmp
 from hbmp.affinities import Centred, DistanceLevels, LabelOverlap, MeanFeatures, SameClass, SharedLabels
 from hbmp.functions import MLP, Linear
-from hbmp.methods import _held_out
+from hbmp.methods import _candidates, _held_out
 from hbmp.methods import hbmp as hbmp_file
 
 FAST = Linear(epochs=3)
@@ -119,6 +119,10 @@ def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     model = small(12).fit(X, label_sets)
     assert seen == [(320, 2 * 12), (400, 12)]  # of two centre shares
     assert (model.feature_share_, model.centre_share_) in ((0.5, 0), (0.5, 0.25))
+    seen.clear()
+    monkeypatch.setattr(_candidates, "MOST_ITEMS", 5)
+    assert small(12).fit(X, label_sets).centre_share_ == 0
+    assert seen == [(320, 12), (400, 12)]
 
 
 def test_label_sets_are_explained_but_for_a_constant(label_rows, blobs):

@@ -19,8 +19,6 @@ import numpy as np
 
 from hbmp.metrics import mean_average_precision
 
-FEATURE_SHARES = (0.3, 0.5, 0.7, 0.85)  # for classes; label sets, whose code books are dear, take the default
-CENTRE_SHARES = (0.0, 0.25)  # for label sets
 LABEL_SHARES = (0.0, 0.25, 0.5, 0.75)
 WEIGHT_SHARES = (0.5, 1.0)
 MOST_LABELS = 2000  # with more, label scores would cost more than the bits, and labels do not vote unless told to

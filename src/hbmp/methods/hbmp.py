@@ -11,14 +11,12 @@ vote on bits (`_label_votes`), and how far the weights are trusted (`_held_out`)
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp import catalog
-from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.functions.kernel import Kernel
 from hbmp.functions.linear import Linear
@@ -26,13 +24,12 @@ from hbmp.hasher import Hasher
 from hbmp.images import is_images
 from hbmp.labels import is_label_matrix
 from hbmp.methods import _held_out
+from hbmp.methods._candidates import candidates, shares_of
 from hbmp.methods._function import copied, make_function
 from hbmp.methods._label_votes import LabelVotes, label_targets, learn_jointly, make_votes, n_labels, split_scores
 from hbmp.methods._unlabelled import Rebuilding
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
-
-_FEATURE_SHARE = 0.5
 
 
 class _Paper(str):
@@ -173,7 +170,7 @@ class HBMP(Hasher):
         books = [self.infer(affinity, y, seed) for affinity in affinities]
         shares = self._shares(X, affinities, books, labels, rng)
         affinity, self.codebook_ = affinities[shares.book], books[shares.book]
-        self.feature_share_, self.centre_share_ = _shares_of(affinity)
+        self.feature_share_, self.centre_share_ = shares_of(affinity)
         self.label_share_, self.weight_share_ = float(shares.label_share), float(shares.weight_share)
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
         targets = self.codebook_.codes[affinity.item_of_]
@@ -304,16 +301,14 @@ class HBMP(Hasher):
         affinity = self.label_affinity(y)
         if not isinstance(self.affinity, str) or self.affinity != "auto" or y is None or self.feature_share == 0:
             return [affinity.fit(X, y)]
-        can_choose, sets = self._can_choose(X, labels), is_label_matrix(y) and y.shape[1] > 1
-        shares = _choices(self.feature_share, _held_out.FEATURE_SHARES, _FEATURE_SHARE, can_choose and not sets)
-        centres = _choices(self.centre_share, _held_out.CENTRE_SHARES, 0.0, can_choose and sets)
-        features = self.function_.pretrained_features(X) if is_images(X) else X
-        found = []
-        for centre in centres:
-            base = Centred(affinity, share=centre) if centre else affinity
-            fitted = MeanFeatures(base, share=shares[0]).fit(features, y)  # learns the same whatever the share
-            found += [copy(fitted).set_params(share=share) for share in shares]
-        return found
+        return candidates(
+            affinity,
+            self.function_.pretrained_features(X) if is_images(X) else X,
+            y,
+            feature_share=self.feature_share,
+            centre_share=self.centre_share,
+            can_choose=self._can_choose(X, labels),
+        )
 
     def label_affinity(self, y):
         """The affinity that the labels alone ask for, not fitted; without labels that of distances."""
@@ -328,20 +323,6 @@ class HBMP(Hasher):
         if y is not None or len(X) <= self.max_items:
             return slice(None)
         return np.sort(rng.choice(len(X), self.max_items, replace=False))
-
-
-def _choices(given, choices: tuple, default: float, can_choose: bool) -> tuple:
-    """The shares to choose from: the one given, or where "auto" all of them or the default."""
-    if given != "auto":
-        return (given,)
-    return choices if can_choose else (default,)
-
-
-def _shares_of(affinity) -> tuple[float, float]:
-    """(feature share, centre share) of a fitted affinity."""
-    if not isinstance(affinity, MeanFeatures):
-        return 0.0, 0.0
-    return float(affinity.share), float(affinity.base_.share) if isinstance(affinity.base_, Centred) else 0.0
 
 
 def _take(y, rows):
