@@ -9,6 +9,8 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from serving import serving
@@ -127,6 +129,36 @@ def test_held_out_images_score_as_queries_brought_along_do(folder, capsys):
     )
     assert found["scores"]["map"] == pytest.approx(truth)
     assert truth > 0.5
+
+
+def test_images_in_parquet_go_through_the_same_verbs(folder, tmp_path, capsys):
+    """Bytes as Hugging Face keeps them, in one file or several, with labels beside; only paths are missing."""
+    images = hbmp.Images.from_folder("photos")
+    rows = [{"image": {"bytes": Path(file).read_bytes(), "path": None}} for file in images.files]
+    table = pa.Table.from_pylist(rows).append_column("label", pa.array(images.labels.tolist()))
+    pq.write_table(table, tmp_path / "photos.parquet")
+    (tmp_path / "parts").mkdir()
+    for part in range(2):
+        pq.write_table(table.slice(250 * part, 250), tmp_path / "parts" / f"{part}.parquet")
+    for place in ("photos.parquet", "parts"):
+        done = run("index", "model", tmp_path / place, "-o", tmp_path / f"{place}.db", capsys=capsys)
+        assert done["items"] == N_ITEMS
+        database = hbmp.Database.load(tmp_path / f"{place}.db")
+        np.testing.assert_array_equal(database.codes(), hbmp.Database.load("db").codes())
+        assert database.labels_of(database.ids) == images.labels.tolist()
+    queries = [{"image": path.read_bytes()} for path in sorted(Path("queries").iterdir())]
+    pq.write_table(pa.Table.from_pylist(queries), tmp_path / "queries.parquet")
+    found = run("search", tmp_path / "photos.parquet.db", tmp_path / "queries.parquet", "-k", 3, capsys=capsys)
+    expected = run("search", "db", "queries", "-k", 3, capsys=capsys)
+    for answer, same in zip(found, expected, strict=True):
+        assert [hit["id"] for hit in answer["results"]] == [hit["id"] for hit in same["results"]]
+    scores = [
+        run("evaluate", "model", place, "--queries", 50, capsys=capsys)["scores"]
+        for place in ("photos", tmp_path / "photos.parquet")
+    ]
+    assert scores[0]["map"] == pytest.approx(scores[1]["map"])
+    told = refused("compare", "--data", tmp_path / "photos.parquet", capsys=capsys)
+    assert "holds images, and features are needed here" in told
 
 
 def test_a_table_of_labels_names_the_images_that_count(copied, capsys):

@@ -1,8 +1,8 @@
 """What users hand to the command line: features or images, and labels, from files, folders or data sets by name.
 
-Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row an item; images as a folder. Labels come beside
-them, or in a file of their own as .npy, .npz, Parquet, CSV or plain text: one class a row, a matrix of 0 and 1, or
-lists like `sea;sand`.
+Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row an item; images as a folder or in Parquet. Labels
+come beside them, or in a file of their own as .npy, .npz, Parquet, CSV or plain text: one class a row, a matrix of 0
+and 1, or lists like `sea;sand`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from hbmp import datasets
-from hbmp._inputs._images import files_as_images, folder_of_images, is_folder_of_images, with_images
+from hbmp._inputs._images import (
+    files_as_images,
+    folder_of_images,
+    is_folder_of_images,
+    is_parquet_of_images,
+    parquet_of_images,
+    with_images,
+)
 from hbmp._inputs._text import LABEL_NAMES, csv_features, csv_labels, text_labels
 from hbmp.datasets import Data
 from hbmp.datasets._arrays import as_features, as_labels, read_npy, read_npz
@@ -32,7 +39,7 @@ def read_data(source, labels=None, *, data_dir=None, images: bool = False) -> Da
     """Features with their labels, where there are any; a file of labels counts before labels beside the features.
 
     source : a file of features, a folder with `features.npy`, a data set by name (`hbmp list datasets`), or, with
-        `images`, a folder of images or an image; those come as `hbmp.Images`
+        `images`, a folder of images, Parquet with a column `image`, or an image; those come as `hbmp.Images`
     """
     path = Path(source)
     if not path.exists():
@@ -166,10 +173,13 @@ def _by_name(name: str, data_dir, images: bool) -> Data:
 def _folder(folder: Path, labels, images: bool) -> Data:
     if any(folder.glob("features.*")):
         return datasets.get("feature-arrays").load(folder)
-    if not is_folder_of_images(folder):
+    in_parquet = is_parquet_of_images(folder)
+    if not in_parquet and not is_folder_of_images(folder):
         raise ValueError(f"{folder} holds no images and no features.npy, features.npz or features.parquet.")
     if not images:
         raise ValueError(_takes_features(folder, "is a folder of images"))
+    if in_parquet:
+        return parquet_of_images(folder, LABEL_NAMES)
     return folder_of_images(folder, None if labels is None else Path(labels))
 
 
@@ -179,6 +189,10 @@ def _file(path: Path, images: bool) -> Data:
         if not images:
             raise ValueError(_takes_features(path, "is an image"))
         return files_as_images([path])
+    if is_parquet_of_images(path):
+        if not images:
+            raise ValueError(_takes_features(path, "holds images"))
+        return parquet_of_images(path, LABEL_NAMES)
     if ending in (".csv", ".tsv"):
         features, labels, names = csv_features(path)
         return Data(name=path.stem, features=features, labels=labels, label_names=names)

@@ -1,4 +1,5 @@
-"""Images that users hand to the command line: a folder, one class a subfolder or a table of labels, or single files.
+"""Images that users hand to the command line: a folder, one class a subfolder or a table of labels, single files, or
+Parquet with encoded images in its column `image`, as Hugging Face keeps them, and labels beside.
 
 A table is CSV with lines `file,label`; several labels are `sea;sand`. It lies in the folder as `labels.csv`, or comes
 with `--labels`; where there is one, the images it names are the ones that count.
@@ -9,14 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from hbmp.datasets import Data
+from hbmp.datasets._parquet import parquet_labels
 from hbmp.datasets.image_folder import from_table, names_files
-from hbmp.images import Images, as_images
+from hbmp.images import Images, as_images, is_images
 from hbmp.images._files import holds_images, is_image_file
+from hbmp.images._sources import parquet_files
 
 
 def folder_of_images(folder: Path, labels: Path | None = None) -> Data:
@@ -38,6 +42,18 @@ def files_as_images(paths: Sequence[str | Path]) -> Data:
         if not is_image_file(path):
             raise ValueError(f"{path} is no image: its name does not end in .jpg, .png, .webp or the like.")
     return Data(name=Path(paths[0]).stem, labels=None, images=Images.from_paths(paths))
+
+
+def is_parquet_of_images(path: Path) -> bool:
+    """Whether a path is Parquet, or a folder of it, with a column of encoded images; not without what reads Parquet."""
+    return find_spec("pyarrow") is not None and is_images(path) and not holds_images(path)
+
+
+def parquet_of_images(path: Path, label_names: Sequence[str]) -> Data:
+    """The images of Parquet, with the labels of the first of these columns that there is."""
+    images = Images.from_parquet(path)
+    labels, names = parquet_labels(parquet_files(path), label_names)
+    return Data(name=path.stem, labels=labels, images=images, label_names=names)
 
 
 def with_images(data: Data, folder: Path | None = None) -> Data:

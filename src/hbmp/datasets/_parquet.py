@@ -6,9 +6,12 @@ of label names a row, which become an (n, c) matrix of 0 and 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
+from hbmp.datasets._arrays import as_labels
 
 _RESERVED = ("labels", "label", "split", "id", "ids")
 
@@ -35,13 +38,24 @@ def read_parquet_labels(path: Path, names: tuple[str, ...]) -> dict:
     return {"labels": np.column_stack([table.column(name).to_numpy() for name in columns]), "classes": columns}
 
 
-def _table(path: Path):
+def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Labels of the first column of these names over several files, and the names of label lists; None without one."""
+    from pyarrow import concat_tables, parquet
+
+    found = next((name for name in names if name in parquet.read_schema(files[0]).names), None)
+    if found is None:
+        return None, ()
+    arrays = _labels(concat_tables([_table(file, [found]) for file in files]).column(found))
+    return as_labels(arrays["labels"], files[0]), tuple(arrays.get("classes", ()))
+
+
+def _table(path: Path, columns: list[str] | None = None):
     try:
         from pyarrow import ArrowInvalid, parquet
     except ImportError as error:
         raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[ray]'.") from error
     try:
-        return parquet.read_table(path)
+        return parquet.read_table(path, columns=columns)
     except ArrowInvalid as error:
         raise ValueError(f"{path} cannot be read as Parquet; write it again.") from error
 
