@@ -90,7 +90,7 @@ class HBMP(Hasher):
         0.711 (12 bits) and from 0.732 to 0.778 (24 bits), and mAP on VOC 2007 at 12 bits from 0.719 to 0.781
     intercept : whether the pursuit fits a constant beside the bits, see `hbmp.infer_codes`; "auto" does for label sets
         whose affinity also hears features. Departs from Eq. 3, because no ranking sees a constant while bits spent on
-        it are lost: INTERCEPT_FIGURES
+        it are lost: plain mAP on VOC 2007 at 32 bits rises from 0.858 to 0.878; at 16 bits it does not help
     improve, diagonal, refine, restarts : see there
     weighting, ridge : how bits are weighted, see there. Departs from Eq. 10 by a ridge of 0.1, because plain least
         squares gives a few bits most of the weight: on CIFAR-10 features at 24 and 32 bits it loses 2 and 3 points of
