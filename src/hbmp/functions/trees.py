@@ -6,7 +6,10 @@ and its answers do not depend on the version of the library that grew it.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
+from joblib import cpu_count
 
 from hbmp.functions._base import HashFunction
 from hbmp.functions._forest import MOST_LEAVES, leaf_of, splits_and_leaves
@@ -87,13 +90,14 @@ class Trees(HashFunction):
             self.value_[row, :size] = nodes["value"]
 
     def project(self, X):
-        """Sum of the leaves each sample falls into, bit by bit, a block of samples at a time."""
+        """Sum of the leaves each sample falls into, bit by bit; blocks of samples, a thread a core."""
         X = np.asarray(X, dtype=np.float32)
         scores = np.tile(self.base_, (len(X), 1))
         few = self.feature_.shape[1] < 2 * MOST_LEAVES  # a tree of m leaves has 2m - 1 nodes
         trees = zip(self.feature_, self.left_, self.right_, strict=True)
         paths = [splits_and_leaves(*tree) for tree in trees] if few else []
-        for start in range(0, len(X), _ROWS):
+
+        def add_leaves(start: int) -> None:
             columns = np.ascontiguousarray(X[start : start + _ROWS].T)
             part = scores[start : start + _ROWS]
             for tree, bit in enumerate(self.bit_of_tree_):
@@ -102,6 +106,9 @@ class Trees(HashFunction):
                 else:
                     at = self._walk(tree, columns)
                 part[:, bit] += self.value_[tree][at]
+
+        with ThreadPoolExecutor(cpu_count()) as threads:
+            list(threads.map(add_leaves, range(0, len(X), _ROWS)))
         return scores
 
     def _walk(self, tree: int, columns: np.ndarray) -> np.ndarray:
