@@ -35,11 +35,11 @@ LADDER = {
     "three stages": LABELS_ALONE,
     "+ smooth loss": {**LABELS_ALONE, **SMOOTH},
     "+ features in the affinity": {**MIXED, "label_share": 0, "intercept": False},
-    "+ a free constant": {**MIXED, "label_share": 0},
+    "+ a free constant": {**MIXED, "label_share": 0, "intercept": True},
     "+ labels vote": MIXED,
     "defaults": {},
 }
-LABEL_SETS = ("voc", "coco")  # the constant is free for these alone
+LABEL_SETS = ("voc", "coco")  # a constant is tried for these alone
 RIVALS = ("orthohash", "hashnet", "csq", "greedyhash")
 
 
@@ -159,11 +159,13 @@ def plot(lines, path) -> None:
     ]
     figure, panels = plt.subplots(len(lengths), 1, figsize=(9, 3.2 * len(lengths)), squeeze=False, layout="constrained")
     for panel, bits in zip(panels[:, 0], lengths, strict=True):
-        for place, (method, colour) in enumerate(zip(methods, colours, strict=True), start=-len(methods) // 2):
+        for place, (method, colour) in enumerate(zip(methods, colours, strict=True)):
             gains = [
                 100 * (_mean(lines, name, bits, method) - _mean(lines, name, bits, "three stages")) for name in names
             ]
-            panel.bar(np.arange(len(names)) + (place + 0.5) * 0.1, gains, 0.09, color=colour, label=method)
+            panel.bar(
+                np.arange(len(names)) + (place - (len(methods) - 1) / 2) * 0.1, gains, 0.09, color=colour, label=method
+            )
         panel.axhline(0, color="black", linewidth=0.8)
         panel.set_xticks(range(len(names)), names)
         panel.set_ylabel("points of mAP")

@@ -117,7 +117,7 @@ def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     label_sets = np.eye(6, dtype=int)[y]
     seen.clear()
     model = small(12).fit(X, label_sets)
-    assert seen == [(320, 2 * 12), (400, 12)]  # of two centre shares
+    assert seen == [(320, 3 * 12), (400, 12)]  # of three plans
     assert (model.feature_share_, model.centre_share_) in ((0.5, 0), (0.5, 0.25))
     seen.clear()
     monkeypatch.setattr(_candidates, "MOST_ITEMS", 5)
@@ -125,13 +125,44 @@ def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     assert seen == [(320, 12), (400, 12)]
 
 
-def test_label_sets_are_explained_but_for_a_constant(label_rows, blobs):
-    """Where the affinity of label sets hears features a constant is free; it can be refused, and set by hand."""
-    X, y = blobs
-    assert small().fit(X, label_rows).codebook_.intercept != 0
-    for settings in ({"intercept": False}, {"feature_share": 0}, {"scheme": "constant"}):
+def test_a_constant_is_free_where_it_is_asked_for(label_rows, blobs):
+    X, _ = blobs
+    assert small(intercept=True).fit(X, label_rows).codebook_.intercept != 0
+    assert small(intercept=True, feature_share=0).fit(X, label_rows).codebook_.intercept != 0
+    for settings in ({}, {"intercept": False}, {"feature_share": 0}, {"scheme": "constant"}):  # too few to choose by
         assert small(**settings).fit(X, label_rows).codebook_.intercept == 0
-    assert small().fit(X, y).codebook_.intercept == 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("n_rows", [150, 300])
+def test_classes_as_rows_of_labels_are_as_good_as_classes(n_classes, n_rows):
+    """No two rows share a label, so a constant alone would explain the affinity; it must not be what is chosen."""
+    X, y = make_blobs(n_rows, n_features=8, centers=n_classes, cluster_std=0.5, random_state=4)
+    X, rows = X.astype(np.float32), np.eye(n_classes, dtype=int)[y]
+    model = small(12).fit(X, rows)
+    assert (model.bit_weights_ > 1e-3).any()
+    codes = model.transform(X)
+    found = hbmp.metrics.mean_average_precision(codes, codes, y, y, bit_weights=model.bit_weights_, ties="average")
+    assert found > 0.95
+
+
+def test_equal_weights_are_never_negative():
+    np.testing.assert_allclose(_held_out.shrink(np.array([2, -3, 0.5]), 0), 5.5 / 3)
+    np.testing.assert_allclose(_held_out.shrink(np.zeros(3), 0), 1)
+    np.testing.assert_allclose(_held_out.shrink(np.array([1.0, 3.0]), 0.5), [1.5, 2.5])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"centre_share": "much"}, "centre_share must be 'auto' or lie between 0 and 1, found 'much'"),
+        ({"label_share": 2}, "label_share must be 'auto' or lie between 0 and 1, found 2"),
+        ({"intercept": "yes"}, "intercept must be 'auto', True or False, found 'yes'"),
+    ],
+)
+def test_shares_that_are_none_are_refused(settings, message, blobs):
+    with pytest.raises(ValueError, match=message):
+        small(**settings).fit(*blobs)
 
 
 def test_a_centre_share_is_taken_off_the_labels_part(blobs, label_rows):
@@ -140,6 +171,11 @@ def test_a_centre_share_is_taken_off_the_labels_part(blobs, label_rows):
     expected = MeanFeatures(Centred(share=0.6), share=0.3).fit(X, label_rows)
     np.testing.assert_allclose(affinity_behind(model).matrix(), expected.matrix(), atol=1e-6)
     assert (model.feature_share_, model.centre_share_) == (0.3, 0.6)
+    model = small(feature_share=0, centre_share=0.6).fit(X, label_rows)
+    np.testing.assert_allclose(
+        affinity_behind(model).matrix(), Centred(share=0.6).fit(X, label_rows).matrix(), atol=1e-6
+    )
+    assert (model.feature_share_, model.centre_share_) == (0, 0.6)
 
 
 def test_the_best_of_a_trial_is_what_retrieves_best():

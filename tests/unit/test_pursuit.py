@@ -299,3 +299,14 @@ def test_bad_affinities_are_refused():
         hbmp.infer_codes(np.array([[1.0, 0.2], [0.3, 1.0]]), 4)
     with pytest.raises(ValueError, match="first 9"):
         hbmp.infer_codes(2 * np.eye(4) - 1, 4).weights_for(9)
+
+
+def test_a_prefix_has_an_intercept_of_its_own():
+    similarity = np.random.default_rng(3).uniform(-1, 1, (12, 12))
+    affinity = ((similarity + similarity.T) / 2).astype(np.float32) * 0.5 + 0.4
+    long, short = (hbmp.infer_codes(affinity, bits, intercept=True, random_state=0, tol=0) for bits in (9, 4))
+    prefix = long.prefix(4)
+    np.testing.assert_array_equal(prefix.codes, short.codes)
+    assert abs(short.intercept - long.intercept) > 1e-3
+    assert prefix.intercept == pytest.approx(short.intercept)
+    np.testing.assert_allclose(prefix.weights, short.weights)

@@ -24,10 +24,10 @@ from joblib import cpu_count
 
 import hbmp
 from hbmp import metrics
-from hbmp.demo import _data, _page
-from hbmp.demo._data import Example
 from hbmp.comparison import Comparison
 from hbmp.database import Database
+from hbmp.demo import _data, _page
+from hbmp.demo._data import Example
 from hbmp.device import pick_device
 from hbmp.files import beside, write_into_place
 from hbmp.hasher import Hasher

@@ -13,8 +13,8 @@ import io
 import numpy as np
 
 import hbmp
-from hbmp.report._figures import as_svg
 from hbmp.recipes import _figures, fig3, fig4
+from hbmp.report._figures import as_svg
 
 _COLOURS = "RdBu"
 _SCHEMES = {"constant": _figures.GREY, "greedy": _figures.RED, "regress": _figures.BLUE}

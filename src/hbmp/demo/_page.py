@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbmp import hamming
-
 from hbmp.demo import _figures
-
 from hbmp.report._figures import as_svg, curves_plot
 from hbmp.report._html_page import page, picture
 

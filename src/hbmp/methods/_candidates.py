@@ -1,43 +1,74 @@
-"""The affinities that HBMP can infer a code book from: what labels say, centred or not, mixed with mean features.
+"""What HBMP can infer a code book from: an affinity, and whether a constant is free beside the bits.
 
-Where shares are left to HBMP and it can hold out instances, there are several, and the code book that retrieves best is
-kept (`_held_out`): for classes of four feature shares; for label sets, whose code books are dear, of two centre shares.
+An "auto" affinity is what labels say, centred or not, mixed with mean features. Where shares are left to HBMP and it
+can hold out instances there are several candidates, and the code book that retrieves best is kept (`_held_out`): for
+classes of four feature shares; for label sets, whose code books are dear, of three plans. The first plan is the paper's
+and safe: where sets hardly overlap, as those of one label do not, a constant explains nearly all and leaves nothing to
+the bits.
 """
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
+from numbers import Real
 
+from hbmp.affinities._base import Affinity
 from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.labels import is_label_matrix
 
 FEATURE_SHARES = (0.3, 0.5, 0.7, 0.85)
-CENTRE_SHARES = (0.0, 0.25)  # the first alone where there are more label sets than MOST_ITEMS
-MOST_ITEMS = 5000
-_FEATURE_SHARE, _CENTRE_SHARE = 0.5, 0.0  # where nothing can be held out
+PLANS = ((0.0, False), (0.0, True), (0.25, True))  # of label sets: centre share, free constant
+MOST_ITEMS = 5000  # with more label sets the first plan stands
+_FEATURE_SHARE = 0.5  # where nothing can be held out
 
 
-def candidates(affinity, features, y, *, feature_share, centre_share, can_choose: bool) -> list[MeanFeatures]:
-    """The fitted affinities; affinity: of the labels alone, not fitted; shares: as given to HBMP, "auto" or numbers."""
+@dataclass(frozen=True)
+class Candidate:
+    """A fitted affinity, and whether the pursuit fits a constant too."""
+
+    affinity: Affinity
+    intercept: bool
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """(feature share, centre share)."""
+        base, feature_share = self.affinity, 0.0
+        if isinstance(base, MeanFeatures):
+            base, feature_share = base.base_, float(base.share)
+        return feature_share, float(base.share) if isinstance(base, Centred) else 0.0
+
+
+def candidates(affinity, features, y, *, feature_share, centre_share, intercept, can_choose: bool) -> list[Candidate]:
+    """affinity: of the labels alone, not fitted; shares and intercept: as given to HBMP, "auto" or values."""
     sets = is_label_matrix(y) and y.shape[1] > 1
-    shares = _choices(feature_share, FEATURE_SHARES if can_choose and not sets else (_FEATURE_SHARE,))
-    found = []
-    for centre in _choices(centre_share, CENTRE_SHARES if can_choose and sets else (_CENTRE_SHARE,)):
+    shares = FEATURE_SHARES if can_choose and not sets else (_FEATURE_SHARE,)
+    shares = shares if feature_share == "auto" else (feature_share,)
+    found: list[Candidate] = []
+    for centre, constant in _plans(centre_share, intercept, can_choose and sets and feature_share != 0):
         base = Centred(affinity, share=centre) if centre else affinity
+        if feature_share == 0:
+            return [Candidate(base.fit(features, y), constant)]
         fitted = MeanFeatures(base, share=shares[0]).fit(features, y)  # learns the same whatever the share
-        found += [copy(fitted).set_params(share=share) for share in shares]
+        found += [Candidate(copy(fitted).set_params(share=share), constant) for share in shares]
         if fitted.n_items_ > MOST_ITEMS:
             break
     return found
 
 
-def shares_of(affinity) -> tuple[float, float]:
-    """(feature share, centre share) of any fitted affinity."""
-    if not isinstance(affinity, MeanFeatures):
-        return 0.0, 0.0
-    return float(affinity.share), float(affinity.base_.share) if isinstance(affinity.base_, Centred) else 0.0
+def check_shares(**shares) -> None:
+    """Refuse what is neither "auto" nor between 0 and 1."""
+    for name, share in shares.items():
+        if share != "auto" and not (isinstance(share, Real) and 0 <= float(share) <= 1):
+            raise ValueError(f"{name} must be 'auto' or lie between 0 and 1, found {share!r}.")
 
 
-def _choices(given, choices: tuple) -> tuple:
-    return choices if given == "auto" else (given,)
+def _plans(centre_share, intercept, can_choose: bool) -> list[tuple[float, bool]]:
+    """The plans that agree with what is given; one of its own where none does."""
+    agreeing = [
+        plan for plan in PLANS if centre_share in ("auto", plan[0]) and (intercept == "auto" or plan[1] == intercept)
+    ]
+    if agreeing:
+        return agreeing if can_choose else agreeing[:1]
+    return [(0.0 if centre_share == "auto" else centre_share, False if intercept == "auto" else intercept)]

@@ -1,14 +1,14 @@
 """Settings of HBMP that depend on the data, chosen on training instances that the function has not seen.
 
            feature_share   how much features say in the affinity of classes, and so which code book
-           centre_share    how much of its mean affinity is taken off a label set, likewise
+           centre_share    how much of its mean affinity a label set loses, and whether a constant is free, likewise
     λ      label_share     how much of a score comes from the labels' votes, the rest from the bit itself
     s      weight_share    how far bit weights go from equal ones (0) to those of the pursuit (1)
 
 A part of the training instances is held out and queries twice: itself, as new items in a database would be, and the
 instances that were learned from, which a database often holds too. What counts is the mean of both mAPs, for label
-sets, which have many neighbours, also over the first twentieth of the ranking; but bits are weighted only where that
-lifts all. One training serves all code books: its scores are their bits side by side.
+sets, which have many neighbours, each the mean of the full ranking's and that of its first twentieth; but bits are
+weighted only where that lifts both. One training serves all code books: its scores are their bits side by side.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WEIGHT_SHARES = (0.5, 1.0)
 MOST_LABELS = 2000  # with more, label scores would cost more than the bits, and labels do not vote unless told to
 FEWEST = 200  # instances; with fewer, or where a training is too dear to repeat, the defaults stand
 _HELD, _MOST, _QUERIES = 0.2, 4000, 1000  # share held out, most instances of a database, and how many query
-_HEAD = 0.05  # share of a ranking that is its head
+_HEAD, _SHORTEST_HEAD = 0.05, 20  # share of a ranking that is its head, and items it has at least
 CERTAIN = 0.999  # the largest expected bit that is taken at its word
 
 
@@ -54,8 +54,12 @@ def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float
 
 
 def shrink(weights: np.ndarray, share: float) -> np.ndarray:
-    """Weights between equal ones and these, of the same mean."""
-    return share * weights + (1 - share) * weights.mean()
+    """Weights between equal ones and these; the equal ones are their mean, or that of their sizes where it is not
+    positive, because a distance must grow with every bit that differs."""
+    level = weights.mean()
+    if level <= 0:
+        level = np.abs(weights).mean() or 1.0
+    return share * weights + (1 - share) * level
 
 
 class Trial:
@@ -98,7 +102,7 @@ def choose(trials: list[Trial], weights: list[np.ndarray], **choices) -> Shares:
 
 def _precision(queries, codes, of_queries, labels, weights) -> float:
     """mAP, ties averaged; of label sets its mean with that over the heads of the rankings."""
-    cutoffs = (None,) if labels.ndim == 1 else (None, max(1, round(_HEAD * len(labels))))
+    cutoffs = (None,) if labels.ndim == 1 else (None, max(_SHORTEST_HEAD, round(_HEAD * len(labels))))
     scores = [
         mean_average_precision(queries, codes, of_queries, labels, bit_weights=weights, cutoff=cutoff, ties="average")
         for cutoff in cutoffs

@@ -17,14 +17,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp import catalog
-from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.functions.kernel import Kernel
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.images import is_images
 from hbmp.labels import is_label_matrix
 from hbmp.methods import _held_out
-from hbmp.methods._candidates import candidates, shares_of
+from hbmp.methods._candidates import Candidate, candidates, check_shares
 from hbmp.methods._function import copied, make_function
 from hbmp.methods._label_votes import LabelVotes, label_targets, learn_jointly, make_votes, n_labels, split_scores
 from hbmp.methods._unlabelled import Rebuilding
@@ -75,9 +74,8 @@ class HBMP(Hasher):
         to 1; "auto" is a half, and for classes the best of four on held-out training instances. Departs from Eq. 1,
         because codes of alike classes are then alike and easier to learn: on 100 kinds of MS-COCO images mAP at 32 bits
         rises from 0.347 to 0.413 (docs/beyond-the-paper.md)
-    centre_share : how much of its mean affinity to all others such an affinity takes off each label set, 0 to 1
-        (`affinities.Centred`); "auto" is 0 for classes, and for label sets 0 or a quarter, chosen on held-out training
-        instances
+    centre_share : how much of its mean affinity an "auto" affinity takes off each label set, 0 to 1
+        (`affinities.Centred`); "auto" is 0, and for label sets 0 or a quarter, chosen on held-out training instances
     function : "auto" (kernel with a smoothed logistic loss for features, network for images), a name from
         `hbmp.functions` or an object from there. Departs from Eq. 12, the hinge, by half a point of mAP on VOC 2007
     label_share : how much of a score comes from labels that vote with their codes, 0 to 1; "auto" chooses on held-out
@@ -88,8 +86,8 @@ class HBMP(Hasher):
     item_weights : "auto" (label sets count as often as instances carry them, classes all the same), or as for
         `hbmp.infer_codes`. Departs from Eq. 6 for label sets, because there it lifts mAP@5K on MS-COCO from 0.668 to
         0.711 (12 bits) and from 0.732 to 0.778 (24 bits), and mAP on VOC 2007 at 12 bits from 0.719 to 0.781
-    intercept : whether the pursuit fits a constant beside the bits, see `hbmp.infer_codes`; "auto" does for label sets
-        whose affinity also hears features. Departs from Eq. 3, because no ranking sees a constant while bits spent on
+    intercept : whether the pursuit fits a constant beside the bits, see `hbmp.infer_codes`; "auto" chooses for label
+        sets, on held-out training instances. Departs from Eq. 3, because no ranking sees a constant while bits spent on
         it are lost: plain mAP on VOC 2007 at 32 bits rises from 0.858 to 0.878; at 16 bits it does not help
     improve, diagonal, refine, restarts : see there
     weighting, ridge : how bits are weighted, see there. Departs from Eq. 10 by a ridge of 0.1, because plain least
@@ -155,6 +153,7 @@ class HBMP(Hasher):
 
     def _fit(self, X, y):
         rng = as_generator(self.random_state)
+        self._check_settings()
         images = is_images(X)
         if images and y is None:
             raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
@@ -165,12 +164,12 @@ class HBMP(Hasher):
         X, y = X[rows], None if y is None else _take(y, rows)
         self.function_ = self._function(images)
         labels = self._voting_labels(y)
-        affinities = self._affinities(X, y, labels)
+        found = self._candidates(X, y, labels)
         seed = draw_seed(rng)
-        books = [self.infer(affinity, y, seed) for affinity in affinities]
-        shares = self._shares(X, affinities, books, labels, rng)
-        affinity, self.codebook_ = affinities[shares.book], books[shares.book]
-        self.feature_share_, self.centre_share_ = shares_of(affinity)
+        books = [self.infer(candidate.affinity, y, seed, intercept=candidate.intercept) for candidate in found]
+        shares = self._shares(X, found[0].affinity, books, labels, rng)
+        affinity, self.codebook_ = found[shares.book].affinity, books[shares.book]
+        self.feature_share_, self.centre_share_ = found[shares.book].shares
         self.label_share_, self.weight_share_ = float(shares.label_share), float(shares.weight_share)
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
         targets = self.codebook_.codes[affinity.item_of_]
@@ -178,6 +177,16 @@ class HBMP(Hasher):
         self.unmatched_ = float(((self._project(X) >= 0) != (targets > 0)).mean())
         if y is None:
             self.codebook_.affinity = None  # instances are placed by the hash function
+
+    def _check_settings(self) -> None:
+        check_shares(
+            feature_share=self.feature_share,
+            centre_share=self.centre_share,
+            label_share=self.label_share,
+            weight_share=self.weight_share,
+        )
+        if self.intercept not in ("auto", True, False):
+            raise ValueError(f"intercept must be 'auto', True or False, found {self.intercept!r}.")
 
     def _fit_without_labels(self, X, rng):
         """Bits that rebuild the features: code book and hash function come from one pursuit."""
@@ -209,8 +218,11 @@ class HBMP(Hasher):
     def _can_choose(self, X, labels) -> bool:
         return labels is not None and len(X) >= _held_out.FEWEST and not is_images(X)
 
-    def _shares(self, X, affinities, books, labels, rng) -> _held_out.Shares:
-        """The shares as given, the others by what held-out instances retrieve, or the defaults where none can be."""
+    def _shares(self, X, affinity, books, labels, rng) -> _held_out.Shares:
+        """The shares as given, the others by what held-out instances retrieve, or the defaults where none can be.
+
+        affinity : one of those behind the books, which are all of the same items
+        """
         given = {"label_share": self.label_share, "weight_share": self.weight_share}
         fixed = {name: share for name, share in given.items() if share != "auto"}
         if labels is None:
@@ -218,7 +230,7 @@ class HBMP(Hasher):
         if not self._can_choose(X, labels) or (len(fixed) == len(given) and len(books) == 1):
             return _held_out.Shares(**fixed)
         learned, held, searched = _held_out.parts(len(X), rng)
-        codes = [book.codes[affinity.item_of_] for affinity, book in zip(affinities, books, strict=True)]
+        codes = [book.codes[affinity.item_of_] for book in books]
         targets, weights = np.concatenate(codes, axis=1), [book.weights for book in books]
         function = self._function(images=False)
         learn_jointly(
@@ -229,7 +241,7 @@ class HBMP(Hasher):
             bit_weights=np.concatenate(weights),
             random_state=draw_seed(rng),
         )
-        votes = [make_votes(labels, affinities[0], book.codes) for book in books]
+        votes = [make_votes(labels, affinity, book.codes) for book in books]
         scores = [split_scores(function.project(X[rows]), votes) for rows in (held, searched)]
         trials = [_held_out.Trial(a, b, labels[held], labels[searched]) for a, b in zip(*scores, strict=True)]
         chosen = _held_out.choose(trials, weights, **{f"{name}s": (share,) for name, share in fixed.items()})
@@ -260,7 +272,7 @@ class HBMP(Hasher):
             raise ValueError("This model was fitted without labels; `transform` gives the code of any feature vector.")
         return self.codebook_.encode(labels)
 
-    def infer(self, affinity, y, seed: int):
+    def infer(self, affinity, y, seed: int, *, intercept: bool = False):
         """The code book of stage one, by this method's settings; affinity: fitted on labels like y."""
         return infer_codes(
             affinity,
@@ -274,7 +286,7 @@ class HBMP(Hasher):
             restarts=self.restarts,
             weighting=self.weighting,
             ridge=self.ridge,
-            intercept=self._intercept(affinity),
+            intercept=intercept,
             refine=self.refine,
             device=self.device,
             progress=self.verbose,
@@ -291,22 +303,18 @@ class HBMP(Hasher):
         shared = {"device": self.device, "verbose": self.verbose}
         return Kernel(linear=Linear(loss="smooth", lr=1e-2, **shared), **shared)
 
-    def _intercept(self, affinity) -> bool:
-        if self.intercept != "auto":
-            return self.intercept
-        return self.scheme == "regress" and isinstance(affinity, MeanFeatures) and affinity.classes_ is None
-
-    def _affinities(self, X, y, labels) -> list:
-        """The fitted affinity, or where there is a choice those of all feature shares or centre shares."""
+    def _candidates(self, X, y, labels) -> list[Candidate]:
+        """What the code book is inferred from; where there is a choice several."""
         affinity = self.label_affinity(y)
-        if not isinstance(self.affinity, str) or self.affinity != "auto" or y is None or self.feature_share == 0:
-            return [affinity.fit(X, y)]
+        if not isinstance(self.affinity, str) or self.affinity != "auto" or y is None:
+            return [Candidate(affinity.fit(X, y), self.intercept is True)]
         return candidates(
             affinity,
-            self.function_.pretrained_features(X) if is_images(X) else X,
+            self.function_.pretrained_features(X) if is_images(X) and self.feature_share != 0 else X,
             y,
             feature_share=self.feature_share,
             centre_share=self.centre_share,
+            intercept=self.intercept if self.scheme == "regress" or self.intercept is True else False,
             can_choose=self._can_choose(X, labels),
         )
 

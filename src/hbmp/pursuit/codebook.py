@@ -53,15 +53,20 @@ class CodeBook:
 
     def weights_for(self, k: int) -> np.ndarray:
         """Best weights for the first k bits: every prefix of the codes is a code of its own."""
+        return self._solved_for(k)[1]
+
+    def _solved_for(self, k: int) -> tuple[float, np.ndarray]:
+        """The intercept and the weights of the first k bits."""
         if not 1 <= k <= self.n_bits:
             raise ValueError(f"The codes have {self.n_bits} bits; asked for the weights of the first {k}.")
         if self.scheme == "constant":
-            return np.ones(k)
+            return self.intercept, np.ones(k)
         if self.scheme == "greedy" or k == self.n_bits:
-            return self.weights[:k].copy()
+            return self.intercept, self.weights[:k].copy()
         free = len(self.match) - self.n_bits
         size = k + free
-        return solve_weights(self.gram[:size, :size], self.match[:size], self.weighting, self.ridge, free)[free:]
+        solved = solve_weights(self.gram[:size, :size], self.match[:size], self.weighting, self.ridge, free)
+        return float(solved[0]) if free else self.intercept, solved[free:]
 
     def encode(self, new_items) -> np.ndarray:
         """Codes of classes, label sets or instances, never seen ones included. Shape (m, bits), int8.
@@ -90,11 +95,12 @@ class CodeBook:
     def prefix(self, k: int) -> CodeBook:
         """The code book of the first k bits."""
         free = len(self.match) - self.n_bits
+        intercept, weights = self._solved_for(k)
         return CodeBook(
             codes=np.ascontiguousarray(self.codes[:, :k]),
-            weights=self.weights_for(k),
+            weights=weights,
             residuals=self.residuals[: k + 1],
-            intercept=self.intercept,
+            intercept=intercept,
             scale=self.scale,
             scheme=self.scheme,
             weighting=self.weighting,
