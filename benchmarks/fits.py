@@ -61,6 +61,7 @@ def measured(name: str, options) -> dict:
     there.close()
     if not here.poll(options.most_seconds):
         process.kill()
+        process.join()
         return {"failed": f"over {options.most_seconds} s"}
     try:
         return here.recv()
@@ -81,7 +82,10 @@ def main():
     options = parser.parse_args()
     setting = {"rows": options.rows, "dimensions": options.dimensions, "bits": options.bits}
     path = Path(options.output) if options.output else None
-    found = json.loads(path.read_text())["methods"] if path and path.exists() else {}
+    kept = json.loads(path.read_text()) if path and path.exists() else {"setting": setting, "methods": {}}
+    if kept["setting"] != setting:
+        parser.error(f"{path} was measured with {kept['setting']}; name another file.")
+    found = kept["methods"]
     for name in dict.fromkeys([PEER, *options.methods]):
         if name not in found:
             found[name] = measured(name, options)

@@ -201,3 +201,48 @@ def test_wrong_places_are_told_in_a_sentence(tmp_path):
     first, second = (Data(name=name, labels=labels, features=X) for name, labels in (("a", Y), ("b", SETS)))
     with pytest.raises(ValueError, match="a has classes and b has label sets"):
         in_the_same_columns(first, second)
+
+
+def encoded_picture() -> bytes:
+    import io
+
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_images_in_parquet_and_what_is_wrong_with_them(tmp_path):
+    """Labels over several files, of kinds that differ a little; features count before images; mistakes are told."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    picture = encoded_picture()
+
+    def write(name, **columns):
+        rows = len(next(iter(columns.values())))
+        parquet.write_table(pa.table({"image": [picture] * rows, **columns}), tmp_path / name)
+
+    (tmp_path / "parts").mkdir()
+    write("parts/a.parquet", label=pa.array([3, 1], pa.int32()))
+    write("parts/b.parquet", label=pa.array([2, 2, 1], pa.int64()))
+    write("parts/_meta.parquet", other=[1.0])
+    data = read_data(tmp_path / "parts", images=True)
+    assert (len(data.images), data.labels.tolist(), data.features) == (5, [3, 1, 2, 2, 1], None)
+    write("bare.parquet", number=[1, 2])
+    assert read_data(tmp_path / "bare.parquet", images=True).labels is None
+    write("both.parquet", features=[[1.0, 2.0], [3.0, 4.0]])
+    assert read_data(tmp_path / "both.parquet", images=True).images is None
+    (tmp_path / "names.csv").write_text("file,label\na.png,cat\nb.png,dog\n")
+    (tmp_path / "labels.txt").write_text("cat\ndog\n")
+    assert read_data(tmp_path / "bare.parquet", tmp_path / "labels.txt", images=True).labels.tolist() == ["cat", "dog"]
+    write("gap.parquet", label=["cat", None])
+    write("parts/c.parquet", number=[1])
+    for source, labels, message in (
+        ("bare.parquet", tmp_path / "names.csv", "is Parquet: give one label a row"),
+        ("gap.parquet", None, "has 1 rows without a label"),
+        ("parts", None, "c.parquet has no column 'label', which others have"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_data(tmp_path / source, labels, images=True)

@@ -49,6 +49,8 @@ def read_data(source, labels=None, *, data_dir=None, images: bool = False) -> Da
     else:
         data = _file(path, images)
     if labels is None or (data.features is None and names_files(Path(labels))):
+        if labels is not None and path.exists() and is_parquet_of_images(path):
+            raise ValueError(f"{labels} names image files, and {source} is Parquet: give one label a row instead.")
         return data
     values, names = read_labels(labels)
     if len(values) != len(data):

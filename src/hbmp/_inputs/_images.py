@@ -20,7 +20,7 @@ from hbmp.datasets._parquet import parquet_labels
 from hbmp.datasets.image_folder import from_table, names_files
 from hbmp.images import Images, as_images, is_images
 from hbmp.images._files import holds_images, is_image_file
-from hbmp.images._sources import parquet_files
+from hbmp.images._sources import column_names, parquet_files
 
 
 def folder_of_images(folder: Path, labels: Path | None = None) -> Data:
@@ -46,7 +46,9 @@ def files_as_images(paths: Sequence[str | Path]) -> Data:
 
 def is_parquet_of_images(path: Path) -> bool:
     """Whether a path is Parquet, or a folder of it, with a column of encoded images; not without what reads Parquet."""
-    return find_spec("pyarrow") is not None and is_images(path) and not holds_images(path)
+    if find_spec("pyarrow") is None or not is_images(path) or holds_images(path):
+        return False
+    return "features" not in column_names(parquet_files(path)[0])  # which count first
 
 
 def parquet_of_images(path: Path, label_names: Sequence[str]) -> Data:
@@ -92,7 +94,7 @@ def need_labels(data: Data, source) -> None:
     if data.features is None and data.labels is None:
         raise ValueError(
             f"The images of {source} have no labels: put them into one folder a class, or bring lines of file,label "
-            "with --labels FILE."
+            "with --labels FILE; Parquet has them in a column 'label'."
         )
 
 

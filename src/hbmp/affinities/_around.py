@@ -11,7 +11,7 @@ from hbmp.labels import is_label_matrix
 
 
 class Around(Affinity):
-    """An affinity on the items of `base`, which says what a label set or a class is; `share` is how much is added."""
+    """An affinity on the items of `base`, which says what an item is; `share` is how much it is changed."""
 
     base: object
     share: float

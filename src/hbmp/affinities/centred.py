@@ -2,7 +2,7 @@
 
 A common label makes its carriers neighbours of half the collection. Most of what the first bits could explain is then
 how common an item is, which orders no ranking. Taking off all of it (the double centring of classical scaling) would
-forget that common items have many neighbours; a half of it was better than both.
+forget that common items have many neighbours; a part of it helps short codes where one label is very common.
 
     R      base      (items, items)
     c      shares    (items,)          of the instances that carry an item, Σ c_i = 1

@@ -1,4 +1,5 @@
-"""Feature arrays from Parquet: one list column, or one number column a feature; `labels` and `split` beside.
+"""Feature arrays from Parquet: one list column, or one number column a feature; `labels` and `split` beside. Labels
+alone too, for images.
 
 The list column is called `features`, or anything where it is the only one. `labels` may hold one class a row, or a list
 of label names a row, which become an (n, c) matrix of 0 and 1.
@@ -42,10 +43,17 @@ def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray 
     """Labels of the first column of these names over several files, and the names of label lists; None without one."""
     from pyarrow import concat_tables, parquet
 
-    found = next((name for name in names if name in parquet.read_schema(files[0]).names), None)
+    columns = {file: parquet.read_schema(file).names for file in files}
+    found = next((name for name in names if any(name in of_file for of_file in columns.values())), None)
     if found is None:
         return None, ()
-    arrays = _labels(concat_tables([_table(file, [found]) for file in files]).column(found))
+    without = next((file for file, of_file in columns.items() if found not in of_file), None)
+    if without is not None:
+        raise ValueError(f"{without} has no column {found!r}, which others have; every image needs its label.")
+    column = concat_tables([_table(file, [found]) for file in files], promote_options="permissive").column(found)
+    if column.null_count:
+        raise ValueError(f"Column {found!r} of {files[0].parent} has {column.null_count} rows without a label.")
+    arrays = _labels(column)
     return as_labels(arrays["labels"], files[0]), tuple(arrays.get("classes", ()))
 
 

@@ -317,7 +317,3 @@ def _save_array(path: Path, array: np.ndarray) -> None:
 def _say(words: str) -> None:
     if sys.stderr.isatty():
         print(f"demo: {words}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    print(text(run()))

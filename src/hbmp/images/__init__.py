@@ -211,7 +211,9 @@ def as_images(X) -> Images:
 def _is_image_table(path: Path) -> bool:
     """Whether a path is Parquet, or a folder of it, with encoded images in a column `image`."""
     if path.is_dir():
-        return not holds_images(path) and any(_is_image_table(file) for file in sorted(path.rglob("*.parquet"))[:1])
+        tables = (file for file in sorted(path.rglob("*.parquet")) if not file.name.startswith((".", "_")))
+        first = next(tables, None)
+        return first is not None and not holds_images(path) and _is_image_table(first)
     return path.suffix in (".parquet", ".pq") and path.is_file() and "image" in image_columns(path)
 
 

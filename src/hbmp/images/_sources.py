@@ -182,6 +182,11 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
+def column_names(file: str | Path) -> list[str]:
+    """The columns of a Parquet file."""
+    return _schema(file).names
+
+
 def image_columns(file: str | Path) -> list[str]:
     """The columns of a Parquet file that may hold encoded images."""
     return [field.name for field in _schema(file) if _may_hold_images(field.type)]
