@@ -534,3 +534,9 @@ def test_a_model_json_that_makes_no_sense_is_refused_in_one_sentence(content, bl
     (tmp_path / "model" / "model.json").write_text(content)
     with pytest.raises(ValueError, match=r"Save it again|not a part models are made of"):
         hbmp.load(tmp_path / "model")
+
+
+def test_target_codes_of_labels_alone_have_the_constant_that_is_asked_for(label_rows):
+    affinity = SharedLabels().fit(None, label_rows)
+    assert small(intercept=True).infer(affinity, label_rows, 0).intercept != 0
+    assert small().infer(affinity, label_rows, 0).intercept == 0

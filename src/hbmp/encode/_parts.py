@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hbmp import hamming
 from hbmp.encode._images import cut_folder, encode_images, first_codes, read_images
 from hbmp.images._files import holds_images
-from hbmp.images._sources import image_columns
+from hbmp.images._sources import image_columns, tables_in
 
 _ROWS_PER_PART = {"features": 262_144, "images": 16_384}
 _BATCH_SIZE = {"features": 8192, "images": 1024}
@@ -81,7 +81,7 @@ def source_files(source: Path) -> list[Path]:
         if source.suffix not in (".npy", ".parquet"):
             raise ValueError(f"{source} is neither .npy nor .parquet, which are the files that can be encoded.")
         return [source]
-    files = sorted(path for path in source.rglob("*.parquet") if not path.name.startswith((".", "_")))
+    files = tables_in(source)
     if not files:
         if holds_images(source):
             return [source]

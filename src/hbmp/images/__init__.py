@@ -17,7 +17,7 @@ from joblib import cpu_count
 from hbmp.images._batches import decoded_batches
 from hbmp.images._decode import UnreadableImage, decode_square, require_pillow
 from hbmp.images._files import classes_of, holds_images, image_files, is_image_file
-from hbmp.images._sources import ArraySource, FileSource, ParquetSource, image_columns, parquet_files
+from hbmp.images._sources import ArraySource, FileSource, ParquetSource, image_columns, parquet_files, tables_in
 
 __all__ = ["Images", "UnreadableImage", "as_images", "is_images"]
 
@@ -211,9 +211,7 @@ def as_images(X) -> Images:
 def _is_image_table(path: Path) -> bool:
     """Whether a path is Parquet, or a folder of it, with encoded images in a column `image`."""
     if path.is_dir():
-        tables = (file for file in sorted(path.rglob("*.parquet")) if not file.name.startswith((".", "_")))
-        first = next(tables, None)
-        return first is not None and not holds_images(path) and _is_image_table(first)
+        return not holds_images(path) and any(_is_image_table(file) for file in tables_in(path)[:1])
     return path.suffix in (".parquet", ".pq") and path.is_file() and "image" in image_columns(path)
 
 

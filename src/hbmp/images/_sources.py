@@ -175,11 +175,15 @@ def parquet_files(path: Path) -> list[Path]:
     """One Parquet file, or those of a folder in order."""
     if not path.exists():
         raise ValueError(f"There is nothing at {path}; give a Parquet file or a folder of them.")
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    files = [file for file in files if not file.name.startswith((".", "_"))]
+    files = tables_in(path) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"{path} is a folder without .parquet files.")
     return files
+
+
+def tables_in(folder: Path) -> list[Path]:
+    """The Parquet files of a folder in order, without those that other programs keep for themselves."""
+    return [file for file in sorted(folder.rglob("*.parquet")) if not file.name.startswith((".", "_"))]
 
 
 def column_names(file: str | Path) -> list[str]:

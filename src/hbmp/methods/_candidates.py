@@ -46,13 +46,15 @@ def candidates(affinity, features, y, *, feature_share, centre_share, intercept,
     shares = FEATURE_SHARES if can_choose and not sets else (_FEATURE_SHARE,)
     shares = shares if feature_share == "auto" else (feature_share,)
     found: list[Candidate] = []
+    fitted: dict[float, MeanFeatures] = {}  # by centre share: it learns the same whatever else the plan says
     for centre, constant in _plans(centre_share, intercept, can_choose and sets and feature_share != 0):
         base = Centred(affinity, share=centre) if centre else affinity
         if feature_share == 0:
             return [Candidate(base.fit(features, y), constant)]
-        fitted = MeanFeatures(base, share=shares[0]).fit(features, y)  # learns the same whatever the share
-        found += [Candidate(copy(fitted).set_params(share=share), constant) for share in shares]
-        if fitted.n_items_ > MOST_ITEMS:
+        if centre not in fitted:
+            fitted[centre] = MeanFeatures(base, share=shares[0]).fit(features, y)
+        found += [Candidate(copy(fitted[centre]).set_params(share=share), constant) for share in shares]
+        if fitted[centre].n_items_ > MOST_ITEMS:
             break
     return found
 

@@ -272,8 +272,11 @@ class HBMP(Hasher):
             raise ValueError("This model was fitted without labels; `transform` gives the code of any feature vector.")
         return self.codebook_.encode(labels)
 
-    def infer(self, affinity, y, seed: int, *, intercept: bool = False):
-        """The code book of stage one, by this method's settings; affinity: fitted on labels like y."""
+    def infer(self, affinity, y, seed: int, *, intercept: bool | None = None):
+        """The code book of stage one, by this method's settings; affinity: fitted on labels like y.
+
+        intercept : of the plan that is tried; None where only a constant that was asked for is free
+        """
         return infer_codes(
             affinity,
             self.n_bits,
@@ -286,7 +289,7 @@ class HBMP(Hasher):
             restarts=self.restarts,
             weighting=self.weighting,
             ridge=self.ridge,
-            intercept=intercept,
+            intercept=self.intercept is True if intercept is None else intercept,
             refine=self.refine,
             device=self.device,
             progress=self.verbose,
