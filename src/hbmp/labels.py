@@ -16,6 +16,11 @@ def is_label_matrix(y) -> bool:
     return sparse.issparse(y) or np.ndim(y) == 2
 
 
+def has_label_sets(y) -> bool:
+    """Whether y is a label matrix of several columns; one column holds classes."""
+    return is_label_matrix(y) and y.shape[1] > 1
+
+
 def as_array(y, name: str = "y") -> np.ndarray:
     """Labels as NumPy holds them; sequences of unequal length, which it cannot hold, are told what to do."""
     try:

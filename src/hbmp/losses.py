@@ -13,9 +13,9 @@ SMOOTHING = 0.1  # of a target that is taken as not certain, in "smooth"
 
 
 def code_loss(name: str, importance=None):
-    """The loss `(scores, targets) -> scalar`: mean over samples, sum over bits as in the released code.
+    """The loss `(scores, targets, counts=None) -> scalar`: mean over samples, sum over bits as in the released code.
 
-    importance: (b,) weights of the bits, or None for equal ones.
+    importance: (b,) weights of the bits, or None for equal ones; counts: (n, b) how much each bit of a sample counts.
     """
     from torch.nn import functional as F
 
@@ -36,8 +36,10 @@ def code_loss(name: str, importance=None):
         raise ValueError(f"loss must be one of {', '.join(map(repr, NAMES))}; found {name!r}.")
     bound = choices[name]
 
-    def loss(scores, targets):
+    def loss(scores, targets, counts=None):
         per_bit = bound(scores * targets)
+        if counts is not None:
+            per_bit = per_bit * counts
         return (per_bit if importance is None else per_bit * importance).sum(dim=1).mean()
 
     return loss

@@ -98,13 +98,13 @@ def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs, monkeypatch):
 def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     X, y = make_blobs(400, n_features=5, centers=6, cluster_std=4.0, random_state=2)
     X, seen = X.astype(np.float32), []
-    learn = hbmp_file.learn_jointly
+    teach = hbmp_file.teach
 
-    def watched(function, rows, targets, *rest, **named):
-        seen.append(targets.shape)
-        learn(function, rows, targets, *rest, **named)
+    def watched(function, rows, lessons, *rest, **named):
+        seen.append((len(rows), sum(lesson.codes.shape[1] for lesson in lessons)))
+        teach(function, rows, lessons, *rest, **named)
 
-    monkeypatch.setattr(hbmp_file, "learn_jointly", watched)
+    monkeypatch.setattr(hbmp_file, "teach", watched)
     model = small(12).fit(X, y)
     assert seen == [(320, 4 * 12), (400, 12)]  # the bits of four code books, then those of the best
     assert model.feature_share_ in (0.3, 0.5, 0.7, 0.85)

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from hbmp.affinities._around import Around
 from hbmp.affinities._base import need_labels
-from hbmp.labels import as_array, as_classes, as_label_sets, is_label_matrix
+from hbmp.labels import as_array, as_classes, as_label_sets, has_label_sets
 
 
 class MeanFeatures(Around):
@@ -45,7 +45,7 @@ class MeanFeatures(Around):
             raise ValueError("MeanFeatures mixes labels with features: pass X, or use its base affinity alone.")
         y = y if sparse.issparse(y) else as_array(y)
         self._fit_base(X, y)
-        self.classes_ = None if is_label_matrix(y) and y.shape[1] > 1 else np.unique(as_classes(y))
+        self.classes_ = None if has_label_sets(y) else np.unique(as_classes(y))
         self.means_ = _label_means(np.asarray(X), self._label_rows(y))
         first = np.unique(self.base_.item_of_, return_index=True)[1]
         return self._joined(self.base_.features_, self._directions(y[first])), self.base_.item_of_, self.base_.counts_

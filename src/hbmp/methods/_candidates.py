@@ -16,7 +16,7 @@ from numbers import Real
 from hbmp.affinities._base import Affinity
 from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
-from hbmp.labels import is_label_matrix
+from hbmp.labels import has_label_sets
 
 FEATURE_SHARES = (0.3, 0.5, 0.7, 0.85)
 PLANS = ((0.0, False), (0.0, True), (0.25, True))  # of label sets: centre share, free constant
@@ -42,7 +42,7 @@ class Candidate:
 
 def candidates(affinity, features, y, *, feature_share, centre_share, intercept, can_choose: bool) -> list[Candidate]:
     """affinity: of the labels alone, not fitted; shares and intercept: as given to HBMP, "auto" or values."""
-    sets = is_label_matrix(y) and y.shape[1] > 1
+    sets = has_label_sets(y)
     shares = FEATURE_SHARES if can_choose and not sets else (_FEATURE_SHARE,)
     shares = shares if feature_share == "auto" else (feature_share,)
     found: list[Candidate] = []

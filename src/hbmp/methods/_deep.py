@@ -15,7 +15,7 @@ import numpy as np
 
 from hbmp.hasher import Hasher
 from hbmp.images import is_images
-from hbmp.labels import as_classes, as_label_sets, is_label_matrix
+from hbmp.labels import as_classes, as_label_sets, has_label_sets
 from hbmp.methods._function import make_function
 from hbmp.seeds import as_generator, draw_seed
 from hbmp.training import seeded
@@ -62,7 +62,7 @@ class DeepHasher(Hasher):
         """Labels as rows of 0/1: one column a class, or the label sets as they are."""
         if y is None:
             return np.zeros((len(X), 0), dtype=np.float32)
-        if is_label_matrix(y) and y.shape[1] > 1:
+        if has_label_sets(y):
             if self.single_label:
                 raise ValueError(
                     f"{type(self).__name__} is defined for one class an instance, found label sets of shape {y.shape}. "

@@ -5,10 +5,11 @@
     λ      label_share     how much of a score comes from the labels' votes, the rest from the bit itself
     s      weight_share    how far bit weights go from equal ones (0) to those of the pursuit (1)
 
-A part of the training instances is held out and queries twice: itself, as new items in a database would be, and the
-instances that were learned from, which a database often holds too. What counts is the mean of both mAPs, for label
-sets, which have many neighbours, each the mean of the full ranking's and that of its first twentieth; but bits are
-weighted only where that lifts both. One training serves all code books: its scores are their bits side by side.
+A part of the training instances is held out and queries twice: each instance all others of the part, as new items in a
+database would be, and the instances that were learned from, which a database often holds too. What counts is the mean
+of both mAPs, for label sets, which have many neighbours, each the mean of the full ranking's and that of its first
+twentieth; but bits are weighted only where that lifts both. One training serves all code books: its scores are their
+bits side by side.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hbmp.metrics import mean_average_precision
+from hbmp.metrics import mean_average_precision, self_retrieval_map
 
 LABEL_SHARES = (0.0, 0.25, 0.5, 0.75)
 WEIGHT_SHARES = (0.5, 1.0)
 MOST_LABELS = 2000  # with more, label scores would cost more than the bits, and labels do not vote unless told to
 FEWEST = 200  # instances; with fewer, or where a training is too dear to repeat, the defaults stand
-_HELD, _MOST, _QUERIES = 0.2, 4000, 1000  # share held out, most instances of a database, and how many query
+_HELD, _MOST, _QUERIES = 0.2, 4000, 1000  # share held out, most instances of a database, and how many query it
+_MOST_AMONG = 2000  # held-out instances that query each other
 _HEAD, _SHORTEST_HEAD = 0.05, 20  # share of a ranking that is its head, and items it has at least
 CERTAIN = 0.999  # the largest expected bit that is taken at its word
 
@@ -84,13 +86,10 @@ class Trial:
     def retrieval(self, label_share: float, weights=None) -> np.ndarray:
         """How well held-out queries retrieve among themselves, and among the learned instances."""
         held, learned = (_signs(blend(bits, votes, label_share)) for bits, votes in (self.held, self.learned))
-        queries, of_queries = held[:_QUERIES], self.held_labels[:_QUERIES]
-        return np.array(
-            [
-                _precision(queries, codes, of_queries, labels, weights)
-                for codes, labels in ((held, self.held_labels), (learned, self.learned_labels))
-            ]
-        )
+        labels = self.held_labels
+        among = _precision(self_retrieval_map, held[:_MOST_AMONG], labels[:_MOST_AMONG], weights=weights)
+        queries = (held[:_QUERIES], learned, labels[:_QUERIES], self.learned_labels)
+        return np.array([among, _precision(mean_average_precision, *queries, weights=weights)])
 
 
 def choose(trials: list[Trial], weights: list[np.ndarray], **choices) -> Shares:
@@ -100,13 +99,11 @@ def choose(trials: list[Trial], weights: list[np.ndarray], **choices) -> Shares:
     return Shares(book, found[book][1], found[book][2])
 
 
-def _precision(queries, codes, of_queries, labels, weights) -> float:
+def _precision(metric, *codes_and_labels, weights) -> float:
     """mAP, ties averaged; of label sets its mean with that over the heads of the rankings."""
+    labels = codes_and_labels[-1]  # of the database
     cutoffs = (None,) if labels.ndim == 1 else (None, max(_SHORTEST_HEAD, round(_HEAD * len(labels))))
-    scores = [
-        mean_average_precision(queries, codes, of_queries, labels, bit_weights=weights, cutoff=cutoff, ties="average")
-        for cutoff in cutoffs
-    ]
+    scores = [metric(*codes_and_labels, bit_weights=weights, cutoff=cutoff, ties="average") for cutoff in cutoffs]
     return float(np.nan_to_num(np.mean(scores)))  # where no query has a neighbour
 
 

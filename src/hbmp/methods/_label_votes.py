@@ -25,8 +25,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hbmp.labels import as_classes, as_label_sets, is_label_matrix
-from hbmp.losses import SMOOTHING
+from hbmp.labels import as_classes, as_label_sets, has_label_sets
 
 _PRIOR = 0.5  # γ of label sets
 _BLOCK = 2**24  # probabilities held at a time
@@ -54,7 +53,7 @@ class LabelVotes:
 
 def label_targets(y) -> np.ndarray:
     """What the label scores learn: the number of the class, (n,), or rows of 0/1 labels, (n, labels) float32."""
-    if is_label_matrix(y) and y.shape[1] > 1:
+    if has_label_sets(y):
         return as_label_sets(y)
     return np.unique(as_classes(y), return_inverse=True)[1].reshape(-1)
 
@@ -69,19 +68,6 @@ def make_votes(labels: np.ndarray, affinity, codes: np.ndarray) -> LabelVotes:
     return LabelVotes(rows, prior, codes)
 
 
-def learn_jointly(function, X, targets, labels, *, bit_weights, random_state) -> None:
-    """Train a function to give bit scores for the targets (n, bits), then label scores."""
-    n_bits = targets.shape[1]
-    loss = _joint_loss(function.code_loss(bit_weights), n_bits)
-    n_scores = n_bits + n_labels(labels)
-    function.learn(X, loss, np.ascontiguousarray(targets), labels, n_bits=n_scores, random_state=random_state)
-
-
-def n_labels(labels: np.ndarray) -> int:
-    """How many label scores there are for these targets of theirs."""
-    return int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
-
-
 def split_scores(scores: np.ndarray, votes: list[LabelVotes]) -> list[tuple[np.ndarray, np.ndarray]]:
     """(bit scores, expected codes) by each code book, from scores that hold the bits of all, then those of labels.
 
@@ -91,18 +77,3 @@ def split_scores(scores: np.ndarray, votes: list[LabelVotes]) -> list[tuple[np.n
     all_codes = np.concatenate([of_book.codes for of_book in votes], axis=1)
     expected = replace(votes[0], codes=all_codes).expected_codes(scores[:, ends[-1] :])
     return [(scores[:, start:end], expected[:, start:end]) for start, end in pairwise(ends)]
-
-
-def _joint_loss(code_loss, n_bits: int):
-    """`loss(scores, targets, labels)`: that of the codes on the first n_bits scores, that of the labels on the rest."""
-    from torch.nn import functional as F
-
-    def loss(scores, targets, labels):
-        label_scores = scores[:, n_bits:]
-        if labels.ndim == 1:  # softened, because certainty about the class leaves nothing to vote on
-            of_labels = F.cross_entropy(label_scores, labels, label_smoothing=SMOOTHING)
-        else:
-            of_labels = F.binary_cross_entropy_with_logits(label_scores, labels, reduction="none").sum(dim=1).mean()
-        return code_loss(scores[:, :n_bits], targets) + of_labels
-
-    return loss

@@ -18,11 +18,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from hbmp.device import to_numpy
 from hbmp.functions.linear import Linear
 from hbmp.methods._centres import make_centres
 from hbmp.methods._deep import DeepHasher
 from hbmp.methods._pairs import inner
+from hbmp.methods._score_norm import ScoreNorm
 
 
 def cosine_cross_entropy(normalised, labels, centres, scale, margin):
@@ -34,7 +34,7 @@ def cosine_cross_entropy(normalised, labels, centres, scale, margin):
 
 
 class _OrthogonalLoss(nn.Module):
-    """Batch normalisation, then the cosine cross-entropy; `affine` is what the normalisation does once trained."""
+    """Batch normalisation, then the cosine cross-entropy."""
 
     centres: torch.Tensor
 
@@ -42,23 +42,12 @@ class _OrthogonalLoss(nn.Module):
         super().__init__()
         self.scale, self.margin = scale, margin
         self.register_buffer("centres", torch.from_numpy(centres))
-        self.normalise = nn.BatchNorm1d(centres.shape[1])
+        self.normalise = ScoreNorm(centres.shape[1])
 
     def forward(self, scores, labels, rows):
-        scores, norm = scores.float(), self.normalise
-        if len(scores) > 1:
-            scores = norm(scores)
-        else:  # one sample has no spread: what was measured so far serves
-            scores = F.batch_norm(scores, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
         labelled = labels.any(dim=1).sum().clamp(min=1)
-        return cosine_cross_entropy(scores, labels, self.centres, self.scale, self.margin).sum() / labelled
-
-    def affine(self) -> tuple[np.ndarray, np.ndarray]:
-        """(factor, shift) of each bit, (b,) each."""
-        norm = self.normalise
-        mean, variance = torch.as_tensor(norm.running_mean), torch.as_tensor(norm.running_var)
-        factor = norm.weight / torch.sqrt(variance + norm.eps)
-        return to_numpy(factor), to_numpy(norm.bias - factor * mean)
+        losses = cosine_cross_entropy(self.normalise(scores), labels, self.centres, self.scale, self.margin)
+        return losses.sum() / labelled
 
 
 class OrthoHash(DeepHasher):
@@ -115,5 +104,5 @@ class OrthoHash(DeepHasher):
 
     def finish(self, loss):
         """Fold the normalisation into the hash function; keep the centres."""
-        self.function_.rescale(*loss.affine())
+        self.function_.rescale(*loss.normalise.affine())
         self.centres_ = loss.centres.cpu().numpy().astype(np.int8)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from hbmp.experiment import Cell
 from hbmp.hasher import get_method
-from hbmp.recipes._settings import SCHEMES, SEEDS, hbmp, network
+from hbmp.recipes._settings import IMAGE_HBMP, SCHEMES, SEEDS, hbmp, network
 
 DATA = {"cifar-1": "cifar10", "voc2007": "voc2007", "cifar-2": "cifar10"}
 BITS = {"cifar-1": (12, 24, 32, 48), "voc2007": (12, 24, 32, 48), "cifar-2": (16, 24, 32, 48)}
@@ -47,7 +47,7 @@ def cells(parts: Iterable[str] | None = None) -> list[Cell]:
 
 def _nested(protocol: str) -> list[Cell]:
     longest = max(BITS[protocol])
-    params = hbmp(network(protocol))
+    params = hbmp(IMAGE_HBMP, network(protocol))
     return [
         cell
         for seed in SEEDS
@@ -59,7 +59,7 @@ def _nested(protocol: str) -> list[Cell]:
 
 
 def _alone(protocol: str) -> list[Cell]:
-    params = hbmp(network(protocol))
+    params = hbmp(IMAGE_HBMP, network(protocol))
     return [_cell(protocol, n_bits, seed, params) for seed in SEEDS for n_bits in BITS[protocol]]
 
 
@@ -74,12 +74,12 @@ def _rivals(protocol: str) -> list[Cell]:
 
 
 def _constant(protocol: str) -> list[Cell]:
-    params = hbmp(network(protocol), SCHEMES["constant"])
+    params = hbmp(IMAGE_HBMP, network(protocol), SCHEMES["constant"])
     return [_cell(protocol, n_bits, 0, params) for n_bits in FEW_BITS[protocol]]
 
 
 def _instances(protocol: str) -> list[Cell]:
-    params = hbmp(network(protocol), {"affinity": [_INSTANCES[protocol], {"items": "instances"}]})
+    params = hbmp(IMAGE_HBMP, network(protocol), {"affinity": [_INSTANCES[protocol], {"items": "instances"}]})
     return [_cell(protocol, n_bits, 0, params) for n_bits in FEW_BITS[protocol]]
 
 

@@ -33,6 +33,9 @@ IMAGE_NETWORK: dict = {
 }
 """How whole networks are trained on images, the same for every method; chosen on held-out training images."""
 
+IMAGE_HBMP: dict = {}
+"""HBMP as measured best on images: its defaults."""
+
 IMAGE_EPOCHS = {"cifar-1": 50, "cifar-2": 10, "voc2007": 40}
 """Passes over the training images by protocol: 5,000, 50,000 and 2,500 images."""
 
