@@ -65,7 +65,7 @@ class Milvus(Store):
         self.timeout = timeout
         if index != "flat" and "://" not in str(uri):
             raise ValueError(f"Embedded Milvus knows only index='flat'; {index!r} needs the uri of a cluster.")
-        self._client = _connect(str(uri), token, min(timeout, 5.0))
+        self._client = _connect(str(uri), token, timeout)
         try:
             if self._client.has_collection(self.collection, timeout=timeout):
                 self._check_fields()
@@ -174,6 +174,9 @@ class Milvus(Store):
         self._client.close()
 
 
+_REACH = 5.0  # seconds to reach a server; an embedded one is started first, and may take longer
+
+
 def _connect(uri: str, token: str, timeout: float):
     try:
         from pymilvus import MilvusClient, MilvusException
@@ -186,7 +189,7 @@ def _connect(uri: str, token: str, timeout: float):
         raise ValueError(f"The folder of {uri!r} does not exist; make it first.")
     try:
         with _version_lookup_for_milvus_lite():
-            return MilvusClient(uri, token=token, timeout=timeout)
+            return MilvusClient(uri, token=token, timeout=timeout if embedded else min(timeout, _REACH))
     except MilvusException as error:
         raise ConnectionError(
             f"No Milvus could be reached at {uri}: {error.message}. Check the uri and that the server runs."
