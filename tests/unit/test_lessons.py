@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs
 import hbmp
 from hbmp.functions import Linear, Network
 from hbmp.losses import code_loss
-from hbmp.methods import _held_out
+from hbmp.methods import _function, _held_out
 from hbmp.methods import hbmp as hbmp_file
 from hbmp.methods._lesson_loss import LessonLoss
 from hbmp.methods._lessons import Lesson, _counts, teach
@@ -161,3 +161,13 @@ def test_settings_of_the_training_are_checked(classes):
     for settings, message in (({"bagging": "some"}, "bagging must be"), ({"contrast_share": 2}, "contrast_share must")):
         with pytest.raises(ValueError, match=message):
             hbmp.HBMP(8, **settings).fit(*classes)
+
+
+def test_many_instances_are_learned_by_a_small_network():
+    rows = np.zeros((_function.LARGE, 2), np.float32)
+    assert [_function.suited_to(part) for part in (rows[:-1], rows)] == ["kernel", "mlp"]
+    assert isinstance(hbmp.HBMP(8)._function(rows[:-1]), hbmp.functions.Kernel)
+    network = hbmp.HBMP(8)._function(rows)
+    assert isinstance(network, hbmp.functions.MLP)
+    assert network.loss == "smooth"
+    assert isinstance(_function.make_function("auto", rows), hbmp.functions.MLP)  # for every method alike

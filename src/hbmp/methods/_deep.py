@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp.hasher import Hasher
-from hbmp.images import is_images
 from hbmp.labels import as_classes, as_label_sets, has_label_sets
 from hbmp.methods._function import make_function
 from hbmp.seeds import as_generator, draw_seed
@@ -50,7 +49,7 @@ class DeepHasher(Hasher):
         seed = draw_seed(rng)
         with seeded(seed):
             loss = self.make_loss(labels, seed)
-        self.function_ = make_function(self.function, images=is_images(X), device=self.device, verbose=self.verbose)
+        self.function_ = make_function(self.function, X, device=self.device, verbose=self.verbose)
         inputs = self.loss_inputs(X, labels)
         self.function_.learn(X, loss, *inputs, n_bits=self.n_bits, random_state=draw_seed(rng))
         self.finish(loss)

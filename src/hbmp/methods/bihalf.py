@@ -67,7 +67,7 @@ class BiHalf(DeepHasher):
     ----------
     n_bits : length of the codes
     pull : γ, how strongly scores are drawn to their codes
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there, trained by gradients
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

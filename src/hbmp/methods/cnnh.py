@@ -135,7 +135,7 @@ class CNNH(Hasher):
         codes = np.where(relaxed >= 0, np.int8(1), np.int8(-1))
         targets = np.hstack([codes, (2 * labels[rows] - 1).astype(np.int8)]) if self.plus else codes
         given = "mlp" if self.plus and isinstance(self.function, str) and self.function == "auto" else self.function
-        self.function_ = make_function(given, device=self.device, verbose=self.verbose)
+        self.function_ = make_function(given, X[rows], device=self.device, verbose=self.verbose)
         self.function_.fit(X[rows], targets, random_state=draw_seed(rng))
         self.unmatched_ = float(((self._project(X[rows]) >= 0) != (codes > 0)).mean())
 

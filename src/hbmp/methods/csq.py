@@ -66,7 +66,7 @@ class CSQ(DeepHasher):
     quantisation : λ_1, weight of the quantisation loss
     centres : "auto" (rows of a Hadamard matrix and their negatives where there is one that holds all classes, random
         ones otherwise), "hadamard" or "bernoulli"
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there, trained by gradients
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

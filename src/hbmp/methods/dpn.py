@@ -69,7 +69,7 @@ class DPN(DeepHasher):
         0.841 in place of 0.835 on CIFAR-10 features, cifar-1, 32 bits)
     adapt : replace each target once an epoch by the majority of its samples' codes (the paper's DPN-A; mAP 0.813
         there)
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there, trained by gradients
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

@@ -58,7 +58,7 @@ class DPSH(DeepHasher):
     quantisation : η, weight of the distance between scores and their signs, against the pairs of one sample
     memory : training samples that a batch is compared with in one step, drawn from all. Departs from the paper, which
         takes all of them: the cost of a step then grows with the training set, the mean of the gradient is the same
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

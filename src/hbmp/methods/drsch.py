@@ -57,7 +57,7 @@ class DRSCH(DeepHasher):
     slope : β of the sigmoid that relaxes bits. Departs from the released code, which raises it by a schedule, because
         the steps of that are not published and the scores grow by themselves
     partners : positives and as many negatives of each query in one step
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

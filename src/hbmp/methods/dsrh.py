@@ -77,7 +77,7 @@ class DSRH(DeepHasher):
     margin : ρ, by how much distances should differ; 5 bits and a balance of 1 as in the released code
     balance : α, weight of the squared mean of each bit over the batch
     length : samples in a query's list, half of them sharing a label with it
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

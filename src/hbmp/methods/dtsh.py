@@ -63,7 +63,7 @@ class DTSH(DeepHasher):
     partners : positives and as many negatives of each query in one step. Departs from the released code, which takes
         50 positives and 50 negatives of every other class, because that is defined for classes alone
     memory : training samples from which these are drawn in one step
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

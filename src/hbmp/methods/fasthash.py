@@ -90,17 +90,17 @@ class FastHash(Hasher):
             matrix = coefficients(self.loss, distances, similar, bit, self.n_bits)
             start = spectral_signs(matrix, rng)
             target = block_graph_cut(matrix, start, blocks, self.sweeps)
-            function = self._function().fit(X, target[:, None], random_state=draw_seed(rng))
+            function = self._function(X).fit(X, target[:, None], random_state=draw_seed(rng))
             learned = np.where(function.project(X)[:, 0] >= 0, np.int8(1), np.int8(-1))
             unmatched.append(float((learned != target).mean()))
             add_bit(distances, learned if self.correct else target)
             self.functions_.append(function)
         self.unmatched_ = float(np.mean(unmatched))
 
-    def _function(self):
+    def _function(self, X):
         if isinstance(self.function, str) and self.function == "auto":
             return Trees(n_trees=200, max_leaf_nodes=16, max_features=0.1)
-        return make_function(self.function, device=self.device, verbose=self.verbose)
+        return make_function(self.function, X, device=self.device, verbose=self.verbose)
 
     def _project(self, X):
         return np.hstack([function.project(X) for function in self.functions_])

@@ -59,7 +59,7 @@ class GreedyHash(DeepHasher):
     classifier_decay : weight of the classifier's squared norm. Departs from the paper's 5e-4, because a classifier
         that may grow separates classes by a few bits and leaves the codes of a class scattered: on CIFAR-10 features
         (cifar-1, 32 bits) 0 and 0.1 give mAP 0.809 and 0.842, with a linear function 0.644 and 0.808
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there, trained by gradients
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

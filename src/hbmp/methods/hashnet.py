@@ -60,7 +60,7 @@ class HashNet(DeepHasher):
     n_bits : length of the codes
     steepness : α times the number of bits
     growth, power, hold : γ and p of β = (1 + γt)^p, and for how many steps β stays as it is
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

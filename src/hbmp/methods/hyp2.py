@@ -75,7 +75,7 @@ class HyP2(DeepHasher):
     pair_weight : β, weight of the pair loss
     threshold : ζ, the cosine below which samples and proxies are far enough apart; "auto" computes it from the
         number of labels and bits
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there, trained by gradients
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

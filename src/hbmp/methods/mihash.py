@@ -68,7 +68,7 @@ class MIHash(DeepHasher):
     n_bits : length of the codes
     n_bins : L, intervals between the bins of the histograms of distances, or None for n_bits / 2, as the authors advise
     slope : s of the sigmoid that relaxes bits
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

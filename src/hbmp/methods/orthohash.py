@@ -61,7 +61,7 @@ class OrthoHash(DeepHasher):
     margin : m, taken off the cosine with the right code
     centres : the codes: "auto" (orthogonal rows of a Hadamard matrix where there is one, random ones otherwise),
         "hadamard" or "bernoulli"
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there, trained by gradients
+    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there, trained by gradients
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
     verbose : show progress on stderr

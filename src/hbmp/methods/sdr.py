@@ -110,7 +110,7 @@ class SDR(Hasher):
         for _ in range(self.sweeps):
             codes = sweep_bits(similar, codes, self._solve, rng)
             self.loss_.append(total_loss("ksh", codes, similar, self.n_bits))
-        self.function_ = make_function(self.function, device=self.device, verbose=self.verbose)
+        self.function_ = make_function(self.function, X[rows], device=self.device, verbose=self.verbose)
         self.function_.fit(X[rows], codes, random_state=draw_seed(rng))
         self.unmatched_ = self.function_.unmatched(X[rows], codes)
 

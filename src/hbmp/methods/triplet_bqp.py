@@ -136,7 +136,7 @@ class TripletBQP(Hasher):
                 matrix = triplet_matrix(triplets, gaps, (bit + 1) / 2, len(X))
                 start = spectral_signs(matrix, rng)
                 codes[:, bit] = block_graph_cut(matrix, start, blocks, self.sweeps)
-            function = make_function(self.function, device=self.device, verbose=self.verbose)
+            function = make_function(self.function, X, device=self.device, verbose=self.verbose)
             function.fit(X, codes[:, bits], random_state=draw_seed(rng))
             learned = np.where(function.project(X) >= 0, np.int8(1), np.int8(-1))
             wrong += int((learned != codes[:, bits]).sum())

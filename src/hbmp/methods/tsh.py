@@ -75,7 +75,7 @@ class TSH(Hasher):
         similar = similar_pairs(labels[rows])
         codes = infer_bits(similar, self.n_bits, self.loss, self._solve, rng)
         self.pair_loss_ = total_loss(self.loss, codes, similar, self.n_bits)
-        self.function_ = make_function(self.function, device=self.device, verbose=self.verbose)
+        self.function_ = make_function(self.function, X[rows], device=self.device, verbose=self.verbose)
         self.function_.fit(X[rows], codes, random_state=draw_seed(rng))
         self.unmatched_ = self.function_.unmatched(X[rows], codes)
 
