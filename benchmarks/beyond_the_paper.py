@@ -30,13 +30,15 @@ from hbmp.functions import Kernel, Linear
 
 LABELS_ALONE = {"feature_share": 0, "label_share": 0, "weight_share": 1, "function": "kernel"}
 SMOOTH = {"function": Kernel(linear=Linear(loss="smooth", lr=1e-2))}
-MIXED = {**SMOOTH, "feature_share": 0.5, "centre_share": 0, "weight_share": 1}
+BY_BITS = {"contrast_share": 0, "bagging": False}
+MIXED = {**SMOOTH, **BY_BITS, "feature_share": 0.5, "centre_share": 0, "weight_share": 1}
 LADDER = {
     "three stages": LABELS_ALONE,
     "+ smooth loss": {**LABELS_ALONE, **SMOOTH},
     "+ features in the affinity": {**MIXED, "label_share": 0, "intercept": False},
     "+ a free constant": {**MIXED, "label_share": 0, "intercept": True},
     "+ labels vote": MIXED,
+    "+ codes as wholes": {**MIXED, "contrast_share": "auto", "bagging": "auto"},
     "defaults": {},
 }
 LABEL_SETS = ("voc", "coco")  # a constant is tried for these alone
