@@ -152,9 +152,15 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
 
     monkeypatch.setattr(hbmp_file, "teach", watched)
     model = hbmp.HBMP(8, function=Network("tiny", epochs=1, device="cpu"), random_state=0)
-    for y in (np.arange(24) % 3, np.eye(3, dtype=int)[np.arange(24) % 3]):
-        assert model.fit(images, y).transform(images).shape == (24, 8)
-    assert [(lesson.contrast_share, lesson.normalise) for lesson in lessons] == [(0.75, True), (0.25, False)]
+    y, voting = np.arange(24) % 3, []
+    for many in (24, 25):
+        monkeypatch.setattr(hbmp_file, "MANY_IMAGES", many)
+        for labels in (y, np.eye(3, dtype=int)[y]):
+            assert model.fit(images, labels).transform(images).shape == (24, 8)
+            voting.append(model.votes_ is not None)
+    how = [(lesson.contrast_share, lesson.normalise) for lesson in lessons]
+    assert how == [(0.75, True), (0.25, False), (0.75, False), (0.25, False)]
+    assert voting == [False, True, True, True]
 
 
 def test_settings_of_the_training_are_checked(classes):

@@ -33,6 +33,11 @@ from hbmp.methods._unlabelled import Rebuilding
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
 
+MANY_IMAGES = 2000
+"""Images of classes from which on a network is trained for long enough that normalised scores help and votes do not.
+With 200 photographs of five classes, 32 bits and 20 steps mAP was 0.69 that way, and 0.75 with votes and without
+normalisation; with 3,500 of CIFAR-10 and 1,400 steps it was 0.90, and by votes alone 0.86."""
+
 
 class _Paper(str):
     """The publication, as every method names it; called, `HBMP.paper(n_bits)` is the estimator as published."""
@@ -90,8 +95,8 @@ class HBMP(Hasher):
     bagging : whether each bit learns from a sample of its own, so that bits err at different instances; "auto" is for
         feature vectors of classes, unless label_share is 0
     label_share : how much of a score comes from labels that vote with their codes, 0 to 1; "auto" chooses on held-out
-        training instances, is 0 for images of classes and beyond 2,000 labels. Departs from Eq. 11, because that lifts
-        mAP@5K on MS-COCO at 16 bits from 0.754 to 0.790
+        training instances, is 0 for 2,000 images of classes and more, and beyond 2,000 labels. Departs from Eq. 11,
+        because that lifts mAP@5K on MS-COCO at 16 bits from 0.754 to 0.790
     weight_share : how far bits are weighted, from all the same (0) to the weights of the pursuit (1); "auto" chooses
         on held-out training instances, so that weights do not hurt
     item_weights : "auto" (label sets count as often as instances carry them, classes all the same), or as for
@@ -227,7 +232,7 @@ class HBMP(Hasher):
     def _teach(self, function, X, y, books, affinity, labels, seed, rows=slice(None)):
         """Train a function on these rows to give the bits of all books, then label scores."""
         certain = y is not None and not has_label_sets(y) and affinity.n_items_ == len(np.unique(y))
-        how = (self.contrast_share_, self.bagging_, certain and function.takes_images)
+        how = (self.contrast_share_, self.bagging_, certain and _many_images(X))
         lessons = [Lesson(book.codes, book.weights, *how) for book in books]
         labels = None if labels is None else labels[rows]
         teach(function, X[rows], lessons, affinity.item_of_[rows], labels=labels, certain=certain, random_state=seed)
@@ -236,7 +241,7 @@ class HBMP(Hasher):
         """What label scores learn, or None where labels do not vote."""
         if y is None or self.label_share == 0 or not self.function_.by_gradients:
             return None
-        if self.label_share == "auto" and is_images(X) and not has_label_sets(y):
+        if self.label_share == "auto" and _many_images(X) and not has_label_sets(y):
             return None
         labels = label_targets(y)
         return None if self.label_share == "auto" and n_labels(labels) > _held_out.MOST_LABELS else labels
@@ -366,6 +371,10 @@ class HBMP(Hasher):
         if y is not None or len(X) <= self.max_items:
             return slice(None)
         return np.sort(rng.choice(len(X), self.max_items, replace=False))
+
+
+def _many_images(X) -> bool:
+    return is_images(X) and len(X) >= MANY_IMAGES
 
 
 def _take(y, rows):
