@@ -135,11 +135,15 @@ def classes():
         ({"function": hbmp.functions.Trees(n_trees=2)}, False, (0.0, False)),
     ],
 )
-def test_what_is_learned_follows_the_labels_and_the_settings(settings, rows, expected, classes):
+def test_what_is_learned_follows_the_labels_and_the_settings(settings, rows, expected, classes, monkeypatch):
     X, y = classes
+    monkeypatch.setattr(hbmp_file, "FEW", len(X))
     model = hbmp.HBMP(8, **{"function": Linear(epochs=2), "random_state": 0, **settings})
     model.fit(X, np.eye(4, dtype=int)[y] if rows else y)
     assert (model.contrast_share_, model.bagging_) == expected
+    monkeypatch.setattr(hbmp_file, "FEW", len(X) + 1)
+    few = model.fit(X, y)
+    assert (few.contrast_share_, few.bagging_) == (settings.get("contrast_share", 0), settings.get("bagging", False))
 
 
 def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):

@@ -19,23 +19,23 @@ class LessonLoss(nn.Module):
 
     def __init__(self, lessons, code_losses, *, certain: bool, labelled: bool):
         super().__init__()
-        parts = [_BookLoss(*pair, certain=certain) for pair in zip(lessons, code_losses, strict=True)]
-        self.parts, self._labelled = nn.ModuleList(parts), labelled
+        self._parts = [_BookLoss(*pair, certain=certain) for pair in zip(lessons, code_losses, strict=True)]
+        self.parts, self._labelled = nn.ModuleList(self._parts), labelled
         self._sizes = [lesson.codes.shape[1] for lesson in lessons]
 
     def forward(self, scores, targets, items, *rest):
         labels = rest[0] if self._labelled else None
         counts = rest[-1] if len(rest) > self._labelled else None
-        drawn = [None] * len(self.parts) if counts is None else counts.split(self._sizes, dim=1)
+        drawn = [None] * len(self._parts) if counts is None else counts.split(self._sizes, dim=1)
         bits, end = targets.split(self._sizes, dim=1), targets.shape[1]
         of_bits = scores[:, :end].split(self._sizes, dim=1)
-        batches = zip(self.parts, of_bits, bits, drawn, strict=True)
+        batches = zip(self._parts, of_bits, bits, drawn, strict=True)
         total = sum(part(psi, own.float(), items, count) for part, psi, own, count in batches)
         return total if labels is None else total + label_loss(scores[:, end:], labels)
 
     def affine(self) -> tuple[np.ndarray, np.ndarray]:
         """(factor, shift) of the bits, what normalisation does to them once trained."""
-        pairs = [part.affine() for part in self.parts]
+        pairs = [part.affine() for part in self._parts]
         return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
 
 
