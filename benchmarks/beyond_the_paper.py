@@ -38,7 +38,7 @@ LADDER = {
     "+ features in the affinity": {**MIXED, "label_share": 0, "intercept": False},
     "+ a free constant": {**MIXED, "label_share": 0, "intercept": True},
     "+ labels vote": MIXED,
-    "+ codes as wholes": {**MIXED, "contrast_share": "auto", "bagging": "auto"},
+    "+ shares on trial": BY_BITS,
     "defaults": {},
 }
 LABEL_SETS = ("voc", "coco")  # a constant is tried for these alone

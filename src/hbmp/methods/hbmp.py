@@ -34,8 +34,8 @@ from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
 
 FEW = 2000
-"""Feature vectors up to which bits are learned one by one. With 600 digits, four seeds, mAP at 16 and 32 bits was 0.985 and
-0.985 that way, and 0.981 and 0.983 as whole codes with bagging."""
+"""Feature vectors up to which bits are learned one by one. With 600 digits, four seeds, mAP at 16 and 32 bits was 0.985
+and 0.985 that way, and 0.981 and 0.983 as whole codes with bagging."""
 
 MANY_IMAGES = 2000
 """Images of classes from which on a network is trained for long enough that normalised scores help and votes do not.
