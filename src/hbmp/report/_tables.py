@@ -60,14 +60,16 @@ def group_name(record: dict) -> str:
 def describe(cell: dict) -> str:
     """The method and its settings in a few words."""
     if cell["method"] != "hbmp":
-        settings = ", ".join(f"{key} {value}" for key, value in sorted(cell["params"].items()))
-        return cell["method"] + (f" ({settings})" if settings else "")
+        others = dict(cell["params"])
+        words = [_piece(others.pop("function"))] if "function" in others else []
+        words += [f"{key} {value}" for key, value in sorted(others.items())]
+        return cell["method"] + (f" ({', '.join(words)})" if words else "")
     params = dict(cell["params"])
     words = ["HBMP"]
     if cell["codes"] == "function":
         words.append(_shares(params))
     words.append(params.pop("scheme", "regress"))
-    function = params.pop("function", "kernel" if cell["codes"] == "function" else None)
+    function = params.pop("function", None)
     if function:
         words.append(_piece(function))
     affinity = params.pop("affinity", None)
