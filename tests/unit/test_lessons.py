@@ -10,16 +10,16 @@ from sklearn.datasets import make_blobs
 import hbmp
 from hbmp.functions import Linear, Network
 from hbmp.losses import code_loss
-from hbmp.methods import _function, _held_out
+from hbmp.methods import _function, _held_out, _lessons
 from hbmp.methods import hbmp as hbmp_file
 from hbmp.methods._lesson_loss import LessonLoss
-from hbmp.methods._lessons import Lesson, _counts, teach
+from hbmp.methods._lessons import Lesson, teach
 
 RNG = np.random.default_rng(0)
 BOOKS = [np.where(RNG.random((4, bits)) < 0.5, -1, 1).astype(np.int8) for bits in (6, 3)]
 ITEMS = np.array([0, 3, 1, 1, 2])
 CLASSES = np.array([2, 0, 1, 1, 0])
-COUNTS = RNG.poisson(2, (5, 9)) / 2
+COUNTS = RNG.poisson(2, (5, 9)).astype(np.uint8)
 SCORES = RNG.normal(size=(5, 9 + 3))
 
 
@@ -36,7 +36,7 @@ def slow_loss(lessons, scores, certain):
         for row, item in enumerate(ITEMS):
             psi, own = scores[row, start : start + n_bits], lesson.codes[item].astype(float)
             for bit in range(n_bits):
-                count = COUNTS[row, start + bit] if lesson.bagging else 1
+                count = COUNTS[row, start + bit] / 2 if lesson.bagging else 1
                 total += (1 - lesson.contrast_share) * count * max(0, 1 - psi[bit] * own[bit])
             book = lesson.codes if certain else lesson.codes[ITEMS]
             logits = np.array([psi @ code / np.linalg.norm(psi) for code in book.astype(float)])
@@ -81,12 +81,13 @@ def test_contrast_grows_as_another_code_comes_nearer():
     assert (np.diff(losses) > 0).all()
 
 
-def test_a_bit_draws_twice_as_many_samples_as_there_are():
+def test_a_bit_draws_twice_as_many_samples_as_there_are(monkeypatch):
+    monkeypatch.setattr(_lessons, "_BLOCK", 1500)
     lessons = [Lesson(BOOKS[0], np.ones(6), 0.0, True), Lesson(BOOKS[1], np.ones(3), 0.0, False)]
-    counts = _counts(4000, lessons, np.random.default_rng(0))
+    counts = _lessons.draw_counts(4000, lessons, np.random.default_rng(0))
     assert counts.shape == (4000, 9)
-    assert (counts[:, 6:] == 1).all()
-    assert counts[:, :6].mean(axis=0) == pytest.approx(np.ones(6), abs=0.05)
+    assert (counts[:, 6:] == 2).all()
+    assert counts[:, :6].mean(axis=0) == pytest.approx(np.full(6, 2), abs=0.1)
     assert (counts[:, :6] == 0).mean() == pytest.approx(np.exp(-2), abs=0.01)
     assert np.abs(np.corrcoef(counts[:, :6].T) - np.eye(6)).max() < 0.1  # each bit a sample of its own
 

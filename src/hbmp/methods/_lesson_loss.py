@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.losses import SMOOTHING
+from hbmp.methods._lessons import DRAWS
 from hbmp.methods._pairs import inner
 from hbmp.methods._score_norm import ScoreNorm
 
@@ -56,7 +57,8 @@ class _BookLoss(nn.Module):
             scores = self.normalise(scores)
         loss = scores.new_zeros(())
         if self.share < 1:
-            loss = loss + (1 - self.share) * self._code_loss(scores, own, counts if self._bagging else None)
+            shares = counts.float() / DRAWS if self._bagging else None
+            loss = loss + (1 - self.share) * self._code_loss(scores, own, shares)
         if self.share > 0:
             loss = loss + self.share * self.n_bits * contrast(scores, own, items, self.book)
         return loss

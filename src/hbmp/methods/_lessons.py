@@ -4,7 +4,7 @@
     u      codes            (n, b)       of the samples' items
     U      code book        (items, b)
     λ      contrast_share
-    k      counts           (n, b)       how often each bit draws each sample
+    k      counts           (n, b)       how often each bit draws each sample, twice on average, over two
 
     L  =  (1 - λ) Σ_t k_t loss(ψ_t u_t)  +  λ b H(p, softmax(U ψ / ‖ψ‖))
 
@@ -28,7 +28,8 @@ import numpy as np
 
 from hbmp.seeds import as_generator, draw_seed
 
-_DRAWS = 2.0  # how often a bit draws a sample on average
+DRAWS = 2  # how often a bit draws a sample on average
+_BLOCK = 2**15  # samples drawn at a time
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def teach(function, X, lessons: list[Lesson], item_of, *, labels=None, certain=T
         rest.append(labels)
         n_scores += n_labels(labels)
     if any(lesson.bagging for lesson in lessons):
-        rest.append(_counts(len(item_of), lessons, rng))
+        rest.append(draw_counts(len(item_of), lessons, rng))
     code_losses = [function.code_loss(lesson.bit_weights) for lesson in lessons]
     loss = LessonLoss(lessons, code_losses, certain=certain, labelled=labels is not None)
     function.learn(X, loss, *rest, n_bits=n_scores, random_state=draw_seed(rng))
@@ -72,15 +73,14 @@ def n_labels(labels: np.ndarray) -> int:
     return int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
 
 
-def _counts(n: int, lessons, rng) -> np.ndarray:
-    """How often each bit draws each sample, as a share of the mean; 1 throughout where a lesson does not draw."""
-    parts = [
-        rng.poisson(_DRAWS, (n, lesson.codes.shape[1])) / _DRAWS
-        if lesson.bagging
-        else np.ones((n, len(lesson.codes.T)))
-        for lesson in lessons
-    ]
-    return np.concatenate(parts, axis=1).astype(np.float32)
+def draw_counts(n: int, lessons: list[Lesson], rng: np.random.Generator) -> np.ndarray:
+    """How often each bit draws each sample, (n, bits of all lessons) uint8; `DRAWS` throughout without bagging."""
+    parts = [np.full((n, lesson.codes.shape[1]), DRAWS, dtype=np.uint8) for lesson in lessons]
+    for part, lesson in zip(parts, lessons, strict=True):
+        for start in range(0, n if lesson.bagging else 0, _BLOCK):
+            rows = part[start : start + _BLOCK]
+            rows[:] = rng.poisson(DRAWS, rows.shape)
+    return np.concatenate(parts, axis=1)
 
 
 def _over_all(of_bits, n_scores: int) -> tuple[np.ndarray, np.ndarray]:
