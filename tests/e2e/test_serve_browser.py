@@ -65,10 +65,15 @@ def _own(asked, address):
 
 
 def answered(page, act):
-    """What /search answers to an act."""
+    """What /search answers to an act; asked once more where the browser has dropped the body, as it sometimes does."""
+    from playwright.sync_api import Error
+
     with page.expect_response(lambda response: response.url.endswith("/search") and response.ok) as waiting:
         act()
-    return waiting.value.json()
+    try:
+        return waiting.value.json()
+    except Error:
+        return page.request.fetch(waiting.value.request).json()
 
 
 def slide(page, n_bits):
