@@ -5,24 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 
-import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
+from small_models import small
 
 import hbmp
 from hbmp.functions import Linear
-
-FAST = Linear(epochs=3)
-
-
-def small(n_bits=8, **settings):
-    return hbmp.HBMP(n_bits, **{"function": FAST, "random_state": 0, **settings})
-
-
-@pytest.fixture(scope="module")
-def blobs():
-    X, y = make_blobs(90, n_features=6, centers=4, random_state=1)
-    return X.astype(np.float32), y
 
 
 @pytest.fixture(scope="module")

@@ -6,37 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
+from small_models import affinity_behind, small
 
 import hbmp
 from hbmp.affinities import Centred, MeanFeatures, SameClass, SharedLabels
-from hbmp.functions import Linear
 from hbmp.methods import _candidates, _held_out
 from hbmp.methods import hbmp as hbmp_file
-
-FAST = Linear(epochs=3)
-
-
-def small(n_bits=8, **settings):
-    return hbmp.HBMP(n_bits, **{"function": FAST, "random_state": 0, **settings})
-
-
-@pytest.fixture(scope="module")
-def blobs():
-    X, y = make_blobs(90, n_features=6, centers=4, random_state=1)
-    return X.astype(np.float32), y
-
-
-@pytest.fixture(scope="module")
-def label_rows(blobs):
-    """Label sets over six labels: one of the class and some at random, but never label 5 with label 0."""
-    rows = (np.random.default_rng(0).random((90, 6)) < 0.2).astype(np.uint8)
-    rows[np.arange(90), blobs[1]] = 1
-    rows[rows[:, 0] == 1, 5] = 0
-    return rows
-
-
-def affinity_behind(model):
-    return model.codebook_.affinity
 
 
 def test_features_speak_in_an_auto_affinity(blobs, label_rows):
