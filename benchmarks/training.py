@@ -31,6 +31,7 @@ from hbmp.functions import Network
 from hbmp.functions._encoder import folded
 from hbmp.functions._hashing import Hashing
 from hbmp.functions._image_batches import ImageBatches
+from hbmp.functions.network import _unmatched
 from hbmp.losses import code_loss
 from hbmp.training import Recipe, seeded
 
@@ -52,7 +53,7 @@ class Bench:
         with seeded(0, self.device):
             module = Hashing(self.described.build(), n_outputs).to(self.device, memory_format=torch.channels_last)
         if compiled:
-            module.backbone.compile(dynamic=False)
+            self.function._compile(module.backbone, self.device)
         return module.train()
 
     def inputs(self, batch: int):
@@ -106,7 +107,7 @@ class Bench:
     def _step(self, batch: int, next_batch, compiled: bool):
         recipe = Recipe(epochs=1, batch_size=batch, precision="bf16" if self.cuda else "float32")
         run = TrainingRun(
-            self.module(N_BITS, compiled=compiled), range(10**6), code_loss("logistic"), recipe, 0, unmatched
+            self.module(N_BITS, compiled=compiled), range(10**6), code_loss("logistic"), recipe, 0, _unmatched
         )
         return lambda: run._take_step(*next_batch())
 
@@ -151,10 +152,6 @@ class Bench:
         }
 
 
-def unmatched(scores, targets):
-    return ((scores >= 0) != (targets > 0)).float().mean()
-
-
 def captured(step):
     """A step as one CUDA graph, which is launched at once."""
     beside = torch.cuda.Stream()
@@ -166,7 +163,12 @@ def captured(step):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+
+    def replay():
+        graph.replay()
+        return step  # whose tensors the graph works on: they live as long as this function
+
+    return replay
 
 
 def rates(steps: dict, sizes: dict, *, cuda: bool, rounds: int, repeats: int) -> dict[str, float]:

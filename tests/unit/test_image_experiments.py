@@ -250,3 +250,23 @@ def test_compiled_training_sees_whole_batches_only(monkeypatch):
         assert seen[-len(batches) :] == batches
         assert len(compiled) == 1
     assert not any(isinstance(part, nn.Linear) for part in compiled[0].modules())  # the head is not in it
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "world", "mode"),
+    [
+        ({}, "cuda", "1", "reduce-overhead"),
+        ({}, "cpu", "1", None),
+        ({"accumulate": 2}, "cuda", "1", None),
+        ({}, "cuda:1", "2", None),
+    ],
+)
+def test_kernels_are_launched_together_only_where_gradients_are_used_at_once(
+    settings, device, world, mode, monkeypatch
+):
+    monkeypatch.setenv("WORLD_SIZE", world)
+    asked = []
+    backbone = nn.Identity()
+    monkeypatch.setattr(backbone, "compile", lambda **options: asked.append(options["mode"]))
+    Network(**settings)._compile(backbone, device)
+    assert asked == [mode]

@@ -88,7 +88,16 @@ def test_non_negative_and_ridge_weights():
     assert slope[bounded <= 1e-9].min(initial=0) > -1e-6
     assert np.linalg.norm(shrunk) < np.linalg.norm(free)
     assert cost(free) <= min(cost(bounded), cost(shrunk))
-    assert (hbmp.infer_codes(R, 12, weighting="non-negative", intercept=True).weights >= 0).all()
+    for weighting in ("non-negative", "ridge"):
+        assert (hbmp.infer_codes(R, 12, weighting=weighting, intercept=True).weights >= 0).all()
+
+
+def test_more_bits_than_pairs_of_classes_leave_no_weight_negative():
+    R = np.where(np.eye(10) > 0, 1.0, -1.0)
+    plain, shrunk = (hbmp.infer_codes(R, 64, weighting=name, ridge=0.1, tol=0) for name in ("least-squares", "ridge"))
+    assert plain.weights.min() < 0
+    for k in (24, 48, 64):
+        assert shrunk.weights_for(k).min() >= 0
 
 
 def make_fit(R, *, bits=3, **settings):

@@ -29,8 +29,9 @@ class Network(HashFunction):
     ema : how much of the averaged weights each step keeps, 0 for none
     precision : "auto" (bf16 on a GPU, float32 on a CPU), "float32", "bf16" or "fp16"
     channels_last : how pictures lie in memory on the device
-    compile : compile the backbone for training and let cuDNN try out its kernels, about a minute once a process; each
-        epoch then leaves out the few images that do not fill a batch
+    compile : compile the backbone for training and let cuDNN try out its kernels, about a minute once a process; on a
+        GPU its kernels are then launched together (CUDA graphs), which is what makes small batches quick. Each epoch
+        leaves out the few images that do not fill a batch
     accumulate : parts that a batch is computed in, for networks that do not fit at once
     validation, patience : share of the images held out to watch mAP on; training stops after `patience` epochs without
         a better one, and the best weights are kept
@@ -117,8 +118,6 @@ class Network(HashFunction):
             module = Hashing(backbone.build(), n_bits).to(device)
             if self.channels_last:
                 module = _channels_last(module)
-            if self.compile:
-                module.backbone.compile(dynamic=False)  # the head stays out, so that all code lengths share one
             loss = loss.to(device) if hasattr(loss, "to") else loss
             data = ImageBatches(
                 images if held is None else images[kept],
@@ -131,6 +130,8 @@ class Network(HashFunction):
                 on_error=self.on_error,
                 whole=self.compile,
             )
+            if self.compile:
+                self._compile(module.backbone, device)
             self.loss_ = train(
                 module,
                 data,
@@ -185,13 +186,9 @@ class Network(HashFunction):
 
         view, batch = self._view(backbone, device), encoding_batch(device)
         outputs = np.empty((len(images), n_outputs), dtype=np.float32)
-        precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self._precision(device))
-        if precision is not None or self.compile:
+        if self._precision(device) != "float32" or self.compile:
             module = folded(module)  # a compiled network would be compiled once more for its use
-        with (
-            torch.inference_mode(),
-            torch.autocast(device.split(":")[0], dtype=precision, enabled=precision is not None),
-        ):
+        with torch.inference_mode(), self._autocast(device):
             for rows, pixels in pixel_batches(images, view.size, batch_size=batch, workers=self.workers):
                 outputs[rows] = to_numpy(module(view.for_use(to_torch(pixels, device))).float())
         return outputs
@@ -234,6 +231,21 @@ class Network(HashFunction):
         if self.precision != "auto":
             return self.precision
         return "bf16" if str(device).startswith("cuda") else "float32"
+
+    def _autocast(self, device):
+        import torch
+
+        low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self._precision(device))
+        return torch.autocast(device.split(":")[0], dtype=low, enabled=low is not None)
+
+    def _compile(self, backbone, device) -> None:
+        """Compile the backbone; the head stays out, so that all code lengths share one.
+
+        A graph of CUDA keeps gradients in memory of its own, which the next launch overwrites: they must not be summed
+        over parts of a batch, and other processes must not be sent them.
+        """
+        one_launch = device.startswith("cuda") and self.accumulate == 1 and _distributed.world() == 1
+        backbone.compile(dynamic=False, mode="reduce-overhead" if one_launch else None)
 
     def _recipe(self, device) -> Recipe:
         return Recipe(
@@ -296,9 +308,10 @@ def _held_out(n: int, share: float, rng) -> tuple[np.ndarray, np.ndarray | None]
 
 def _unmatched(scores, targets, *_):
     """Share of bits that miss their target, where the targets are codes; label scores may follow the bits."""
-    if targets.ndim != 2 or targets.shape[1] > scores.shape[1] or not bool((targets < 0).any()):
+    if targets.ndim != 2 or targets.shape[1] > scores.shape[1]:
         return scores.new_zeros(())
-    return ((scores[:, : targets.shape[1]] >= 0) != (targets > 0)).float().mean()
+    missed = ((scores[:, : targets.shape[1]] >= 0) != (targets > 0)).float().mean()
+    return missed * (targets < 0).any()  # a product, because a condition would make the device wait
 
 
 def _tensorboard(folder):

@@ -26,15 +26,15 @@ def solve_weights(gram: np.ndarray, match: np.ndarray, weighting: str, ridge: fl
     """Weights of least squared error for directions with this Gram matrix and match (Eq. 10).
 
     Where bits exceed what the affinity determines the solution of least norm is taken. `weighting` may keep the
-    weights non-negative, or shrink them (`ridge` times the mean of G's diagonal); the first `free` directions (the
-    intercept) are neither bounded nor shrunk.
+    weights non-negative, or shrink them too (`ridge` times the mean of G's diagonal): a distance that falls where a bit
+    differs is a distance no more. The first `free` directions (the intercept) are neither bounded nor shrunk.
     """
     if len(match) == 0:
         return match
     if weighting == "ridge":
         penalty = np.full(len(match), ridge * np.diag(gram).mean())
         penalty[:free] = 0
-        return _least_norm(gram + np.diag(penalty), match)
+        return _non_negative(gram + np.diag(penalty), match, free)
     if weighting == "non-negative":
         return _non_negative(gram, match, free)
     return _least_norm(gram, match)

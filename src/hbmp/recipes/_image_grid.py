@@ -9,6 +9,7 @@ by their loss and their target codes alone.
     constant     plain Hamming targets (constant) in place of weighted ones (regress)
     instances    codes inferred for every training image in place of every class or label set
     figures      the rival of Figure 3 at its code length
+    alexnet      HBMP and a rival with AlexNet from random weights, without any other image
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _INSTANCES = {"cifar-1": "same_class", "voc2007": "shared_labels"}
 PARTS = (
     *(f"{part}-{protocol}" for protocol in DATA for part in _PARTS if (part, protocol) != ("instances", "cifar-2")),
     "figures-cifar-1",
+    "alexnet-cifar-1",
 )
 """All parts, most telling first; codes for each of 50,000 images are left out."""
 
@@ -92,7 +94,17 @@ def figure_cell(method: str, n_bits: int, seed: int) -> Cell:
     return _cell("cifar-1", n_bits, seed, network("cifar-1"), method=method)
 
 
+def _alexnet(protocol: str) -> list[Cell]:
+    function = network(protocol, backbone=["alexnet", {"pretrained": False}])
+    return [
+        _cell(protocol, n_bits, 0, function, method=method)
+        for method in ("hbmp", "orthohash")
+        for n_bits in FEW_BITS[protocol]
+    ]
+
+
 _MAKERS = {
+    "alexnet": _alexnet,
     "figures": _figures,
     "nested": _nested,
     "rivals": _rivals,

@@ -74,9 +74,9 @@ def hbmp(*settings: dict) -> dict:
     return {key: value for key, value in merged.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
 
 
-def network(protocol: str) -> dict:
+def network(protocol: str, **changes) -> dict:
     """The hash function of all image cells of a protocol."""
-    return {"function": ["network", {**IMAGE_NETWORK, "epochs": IMAGE_EPOCHS[protocol]}]}
+    return {"function": ["network", {**IMAGE_NETWORK, "epochs": IMAGE_EPOCHS[protocol], **changes}]}
 
 
 def default_params(method: str, protocol: str) -> dict:
