@@ -65,7 +65,8 @@ def infer_codes(
     random_state : seed of the starts in degenerate eigenspaces
     restarts : spectral starts a bit, or "auto"
     weighting, ridge : the weights "regress" reports: "least-squares" (of least norm), "non-negative", or "ridge"
-        (shrunk and not negative; the residual may then rise a little). The bits themselves are always searched by least squares
+        (shrunk and not negative; the residual may then rise a little). The bits themselves are always searched by
+        least squares
     intercept : fit R ≈ Σ α_k v_k v_kᵀ + β with a free β ("regress" only): ranking does not see a constant
     refine : passes that search every bit again, given all the others, after the greedy pass
     device : where large dense affinities are multiplied: "auto", "cpu" or "cuda"

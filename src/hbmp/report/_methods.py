@@ -22,7 +22,8 @@ def methods_tables(records: list[dict]) -> dict[str, Table]:
         settings = [default_params(cell["method"], cell["protocol"])]
         if cell["protocol"] in IMAGE_EPOCHS:
             settings.append(network(cell["protocol"]))
-        if cell["codes"] == "function" and cell["params"] in settings:
+        learned = cell["codes"] == "function" or cell["codes"].startswith("prefix")
+        if learned and cell["params"] in settings:
             groups[group_name(record)].append(record)
     return {
         name: _table(name, group)
@@ -39,7 +40,7 @@ def _table(name: str, records: list[dict]) -> Table:
     judged = _judged_length(records)
     by_method: dict[str, dict[int, list[dict]]] = defaultdict(lambda: defaultdict(list))
     for record in _on_common_seeds(records):
-        by_method[record["cell"]["method"]][record["cell"]["bits"]].append(record)
+        by_method[_row(record)][record["cell"]["bits"]].append(record)
 
     def score(method: str) -> float:
         found = _tables.mean_and_spread(_tables.own_score(record, measure) for record in by_method[method][judged])
@@ -52,7 +53,7 @@ def _table(name: str, records: list[dict]) -> Table:
         rows.append(
             (
                 method,
-                "labels" if get_method(method).supervised or _uses_labels(method, protocol) else "none",
+                "labels" if _uses_labels(method.partition(",")[0], protocol) else "none",
                 *(mean_text(_tables.own_score(record, measure) for record in cells[n]) for n in lengths),
                 mean_text(_tie_aware(record, measure) for record in at),
                 mean_text(record["scores"].get(f"{measure}.real-valued") for record in at),
@@ -81,8 +82,14 @@ def _table(name: str, records: list[dict]) -> Table:
     return Table(header, tuple(rows), f"{name}: every method", caption, n_names=2)
 
 
+def _row(record: dict) -> str:
+    """The method, and where its codes are the first bits of longer ones, of how many."""
+    codes = record["cell"]["codes"]
+    return record["cell"]["method"] + ("" if codes == "function" else f", first bits of {codes.split()[-1]}")
+
+
 def _uses_labels(method: str, protocol) -> bool:
-    return method == "hbmp" and protocol.name != "labelme"
+    return get_method(method).supervised or (method == "hbmp" and protocol.name != "labelme")
 
 
 def _on_common_seeds(records) -> list[dict]:
@@ -90,7 +97,7 @@ def _on_common_seeds(records) -> list[dict]:
     seeds: dict[int, dict[str, set]] = defaultdict(lambda: defaultdict(set))
     for record in records:
         cell = record["cell"]
-        seeds[cell["bits"]][cell["method"]].add(cell["seed"])
+        seeds[cell["bits"]][_row(record)].add(cell["seed"])
     common = {length: set.intersection(*methods.values()) for length, methods in seeds.items()}
     return [record for record in records if record["cell"]["seed"] in common[record["cell"]["bits"]]]
 
@@ -99,7 +106,7 @@ def _judged_length(records) -> int:
     """The longest codes that nearly as many methods have as any other length."""
     methods: dict[int, set] = defaultdict(set)
     for record in records:
-        methods[record["cell"]["bits"]].add(record["cell"]["method"])
+        methods[record["cell"]["bits"]].add(_row(record))
     most = max(map(len, methods.values()))
     return max(length for length, found in methods.items() if len(found) >= 0.8 * most)
 

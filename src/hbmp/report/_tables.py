@@ -223,6 +223,16 @@ def mean_text(values) -> str:
 
 def _piece(given) -> str:
     name, settings = (given, {}) if isinstance(given, str) else given
-    if name == "network" and settings == {**IMAGE_NETWORK, "epochs": settings.get("epochs")}:
-        return f"network, {settings['epochs']} epochs"  # the recipe that all image cells share
+    if name == "network":
+        return ", ".join(["network", f"{settings['epochs']} epochs", *_unlike_the_others(settings)])
     return str(name) + (f" ({', '.join(f'{key} {value}' for key, value in settings.items())})" if settings else "")
+
+
+def _unlike_the_others(settings: dict) -> list[str]:
+    """What a network does not have from the recipe that all image cells share."""
+    own = [key for key in settings if key != "epochs" and settings[key] != IMAGE_NETWORK.get(key)]
+    texts = [f"{key} {settings[key]}" for key in own if key != "backbone"]
+    if "backbone" in own:
+        kind, options = (settings["backbone"], {}) if isinstance(settings["backbone"], str) else settings["backbone"]
+        texts.insert(0, kind + (" from random weights" if options.get("pretrained") is False else ""))
+    return texts
