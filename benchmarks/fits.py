@@ -2,6 +2,7 @@
 
     python benchmarks/fits.py --output results/benchmark-fits.json
     python benchmarks/fits.py --methods hbmp itq --rows 5000
+    python benchmarks/fits.py --output results/benchmark-fits.json --table    what is there, as docs/compare.md shows it
 
 Each method is fitted in a process of its own, one after the other, so that its peak of memory is its own. The features
 are made: ten classes, each around a few centres of its own in 64 directions, with noise in all 512. Times are also
@@ -79,12 +80,16 @@ def main():
     parser.add_argument("--bits", type=int, default=32)
     parser.add_argument("--most-seconds", type=int, default=1200, help="give up a method after so long")
     parser.add_argument("--output", help="JSON to keep the numbers in, and to go on from")
+    parser.add_argument("--table", action="store_true", help="print what is there as Markdown, and measure nothing")
     options = parser.parse_args()
     setting = {"rows": options.rows, "dimensions": options.dimensions, "bits": options.bits}
     path = Path(options.output) if options.output else None
     kept = json.loads(path.read_text()) if path and path.exists() else {"setting": setting, "methods": {}}
     if kept["setting"] != setting:
         parser.error(f"{path} was measured with {kept['setting']}; name another file.")
+    if options.table:
+        print(table(kept))
+        return
     found = kept["methods"]
     for name in dict.fromkeys([PEER, *options.methods]):
         if name not in found:
@@ -100,6 +105,26 @@ def line(name: str, facts: dict, peer: dict) -> str:
         return f"{name:14} {facts['failed']}"
     ratio = facts["seconds"] / peer["seconds"] if peer.get("seconds") else float("nan")
     return f"{name:14} {facts['seconds']:8.1f} s  {ratio:8.1f} x {PEER}  {facts['peak_gb']:5.2f} GB"
+
+
+def table(kept: dict) -> str:
+    """The numbers as Markdown, quickest first."""
+    setting, about, found = kept["setting"], kept["machine"], kept["methods"]
+    peer = found[PEER]["seconds"]
+    lines = [
+        f"Fitting {setting['rows']:,} × {setting['dimensions']} made features, {setting['bits']} bits, on "
+        f"{about['cpu']}, {about['cores']} cores; memory is the peak of the whole process.",
+        "",
+        f"| method | seconds | × `{PEER}` | memory |",
+        "|:---|---:|---:|---:|",
+    ]
+    for name, facts in sorted(found.items(), key=lambda item: item[1].get("seconds", float("inf"))):
+        if "failed" in facts:
+            lines.append(f"| `{name}` | {facts['failed']} | | |")
+        else:
+            seconds = facts["seconds"]
+            lines.append(f"| `{name}` | {seconds:.1f} | {seconds / peer:.1f} | {facts['peak_gb']:.1f} GB |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

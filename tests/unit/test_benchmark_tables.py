@@ -1,0 +1,26 @@
+"""Tables in the guides are those of the last benchmark, not edited and not older."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("name", "guide"), [("search", "search.md"), ("fits", "compare.md")])
+def test_the_guide_shows_the_table_of_the_last_benchmark(name, guide):
+    spec = importlib.util.spec_from_file_location(f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    expected = benchmark.table(json.loads((ROOT / "results" / f"benchmark-{name}.json").read_text()))
+    text = (ROOT / "docs" / guide).read_text()
+    shown = text.split("<!-- measured: begin -->")[1].split("<!-- measured: end -->")[0]
+    assert shown.strip() == expected, f"run `python benchmarks/{name}.py --table` and put its output into docs/{guide}"
+
+
+def test_no_method_failed_to_fit_fifty_thousand_rows():
+    timed = json.loads((ROOT / "results" / "benchmark-fits.json").read_text())["methods"]
+    assert len(timed) >= 28
+    assert not [name for name, facts in timed.items() if "failed" in facts or facts["seconds"] > 600]
