@@ -208,10 +208,12 @@ def limits(device: str, cuda: bool) -> dict[str, float]:
     return {"tflops": found["product"], "gb_per_second": found["copy"]}
 
 
-def measure(bench: Bench, batches, skip, n_encoded: int) -> dict:
+def measure(bench: Bench, batches, skip, n_encoded: int, keep) -> None:
+    """Training at every batch size, the middle one first and compiled too, then encoding; `keep` after each."""
     rounds, repeats = (3, 15) if bench.cuda else (1, 2)
     training: dict[str, dict] = {}
-    for batch in batches:
+    compiled = batches[len(batches) // 2]
+    for batch in sorted(batches, key=lambda batch: batch != compiled):
         variants = {
             "bare": lambda batch=batch: bench.bare(batch),
             "hashing": lambda batch=batch: bench.hashing(batch),
@@ -219,7 +221,7 @@ def measure(bench: Bench, batches, skip, n_encoded: int) -> dict:
         }
         if bench.cuda and "graph" not in skip:
             variants["bare, CUDA graph"] = lambda batch=batch: bench.bare(batch, graph=True)
-        if bench.cuda and "compile" not in skip and batch == batches[len(batches) // 2]:
+        if bench.cuda and "compile" not in skip and batch == compiled:
             for name in ("bare", "hashing", "pipeline"):
                 variants[f"{name}, compiled"] = lambda name=name, batch=batch: getattr(bench, name)(
                     batch, compiled=True
@@ -237,6 +239,7 @@ def measure(bench: Bench, batches, skip, n_encoded: int) -> dict:
             "overhead": {name: round(share, 4) for name, share in overhead.items()},
         }
         print(json.dumps({batch: training[str(batch)]}), flush=True)
+        keep({"training": training})
         del steps
     size = 1024 if bench.cuda else batches[-1]
     steps = {
@@ -247,7 +250,7 @@ def measure(bench: Bench, batches, skip, n_encoded: int) -> dict:
     sizes = {**dict.fromkeys(steps, size), "library, images in memory": n_encoded}
     encoding = rates(steps, sizes, cuda=bench.cuda, rounds=2, repeats=3 if bench.cuda else 1)
     print(json.dumps({"encoding": encoding}), flush=True)
-    return {"training": training, "encoding": {name: round(rate, 1) for name, rate in encoding.items()}}
+    keep({"training": training, "encoding": {name: round(rate, 1) for name, rate in encoding.items()}})
 
 
 def against_limits(found: dict, per_image: dict, top: dict) -> dict:
@@ -279,23 +282,25 @@ def main() -> None:
     batches = options.batches or ([128, 256, 512] if cuda else [16, 32])
     top, per_image = limits(device, cuda), bench.per_image()
     print(json.dumps({"limits": top, "per_image": per_image}), flush=True)
-    found = measure(bench, batches, options.skip, 30_000 if cuda else 200)
-    report = {
+    about = {
         "what": f"{type(bench.described).__name__} at {bench.described.size} px, {N_BITS} bits, channels last",
         "precision": str(bench.precision).removeprefix("torch."),
         "kernels_tried_out": options.try_kernels,
         "targets_on_an_h200": TARGETS,
-        **found,
         "per_image": {name: round(value, 3) for name, value in per_image.items()},
         "limits": {name: round(value, 1) for name, value in top.items()},
-        "against_limits": against_limits(found, per_image, top),
-        "load_average": os.getloadavg(),
         "machine": machine.describe(device),
         "versions": machine.versions(),
     }
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2) + "\n")
-    print(json.dumps(report["against_limits"]))
+
+    def keep(found: dict) -> None:
+        against = against_limits(found, per_image, top)
+        report = {**about, **found, "against_limits": against, "load_average": os.getloadavg()}
+        options.output.write_text(json.dumps(report, indent=2) + "\n")
+        print(json.dumps(against), flush=True)
+
+    measure(bench, batches, options.skip, 30_000 if cuda else 200, keep)
 
 
 if __name__ == "__main__":
