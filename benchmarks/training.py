@@ -111,10 +111,12 @@ class Bench:
         )
         return lambda: run._take_step(*next_batch())
 
-    def encoder(self, batch: int, *, fold: bool):
+    def encoder(self, batch: int, *, fold: bool, compiled=False):
         """The trained network in use, on inputs that lie ready."""
         module, inputs = self.module(N_BITS, compiled=False).eval(), self.inputs(batch)
         module = folded(module) if fold else module
+        if compiled:
+            self.function._compile(module, self.device)
 
         def step():
             with torch.inference_mode(), self.autocast():
@@ -247,6 +249,8 @@ def measure(bench: Bench, batches, skip, n_encoded: int, keep) -> None:
         "network, normalisation folded": bench.encoder(size, fold=True),
         "library, images in memory": bench.project(n_encoded),
     }
+    if bench.cuda and "compile" not in skip:
+        steps["network, folded and compiled"] = bench.encoder(size, fold=True, compiled=True)
     sizes = {**dict.fromkeys(steps, size), "library, images in memory": n_encoded}
     encoding = rates(steps, sizes, cuda=bench.cuda, rounds=2, repeats=3 if bench.cuda else 1)
     print(json.dumps({"encoding": encoding}), flush=True)

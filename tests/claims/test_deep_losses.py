@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp.functions import Linear
+from hbmp.functions import Linear, Network
 from hbmp.methods import _pairs, dsrh, hashnet, mihash
 from hbmp.methods._memory import Memory
 from hbmp.training import ArrayBatches, Recipe, seeded, train
@@ -18,7 +18,7 @@ from hbmp.training import ArrayBatches, Recipe, seeded, train
 NAMES = ["dpsh", "dtsh", "mihash", "hashnet", "dsrh", "drsch"]
 BITS = 6
 ALL = {
-    "dpsh": {},
+    "dpsh": {"memory": 1000},
     "dtsh": {"partners": 99},
     "mihash": {},
     "hashnet": {},
@@ -255,15 +255,16 @@ def test_training_lowers_the_loss_and_groups_the_classes(name, digits):
 @pytest.mark.parametrize("name", NAMES)
 def test_impossible_counts_are_refused(name, digits):
     wrong = {
-        "dpsh": "memory",
-        "dtsh": "partners",
-        "mihash": "n_bins",
-        "hashnet": "hold",
-        "dsrh": "length",
-        "drsch": "partners",
+        "dpsh": ("memory", -1),
+        "dtsh": ("partners", 0),
+        "mihash": ("n_bins", 0),
+        "hashnet": ("hold", 0),
+        "dsrh": ("length", 0),
+        "drsch": ("partners", 0),
     }
-    with pytest.raises(ValueError, match=rf"{wrong[name]} must be at least [12], found 0\."):
-        hbmp.get_method(name)(8, **{wrong[name]: 0}).fit(*digits)
+    setting, count = wrong[name]
+    with pytest.raises(ValueError, match=rf"{setting} must be at least [012], found {count}\."):
+        hbmp.get_method(name)(8, **{setting: count}).fit(*digits)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -341,6 +342,26 @@ def test_memory_gives_the_latest_scores_of_samples_seen_and_of_no_others():
     memory.keep(torch.ones(5, 2), torch.arange(5))
     assert len(memory.draw()[2]) == 4
     assert {"scores", "seen"} <= set(memory.state_dict())  # so that a training goes on from a checkpoint
+
+
+def test_without_a_memory_a_batch_is_compared_with_itself():
+    memory = Memory(np.eye(5), 2, size=0)
+    memory.keep(torch.ones(2, 2), torch.tensor([4, 1]))
+    memory.keep(torch.full((1, 2), 3.0), torch.tensor([2]))
+    scores, labels, rows = memory.draw()
+    assert rows.tolist() == [2]
+    assert scores.tolist() == [[3, 3]]
+    assert labels.tolist() == [[0, 0, 1, 0, 0]]
+
+
+@pytest.mark.parametrize(("shape", "size"), [((40, 64), 1000), ((40, 8, 8, 3), 0)])
+def test_dpsh_keeps_no_memory_of_a_whole_network(shape, size, monkeypatch):
+    made = []
+    monkeypatch.setattr("hbmp.methods.dpsh.Memory", lambda *given: made.append(given[2]) or Memory(*given))
+    X = np.random.default_rng(0).integers(0, 256, shape).astype(np.float32 if len(shape) == 2 else np.uint8)
+    function = Linear(epochs=1) if len(shape) == 2 else Network("tiny", epochs=1, device="cpu")
+    hbmp.get_method("dpsh")(4, function=function, random_state=0).fit(X, np.arange(40) % 2)
+    assert made == [size]
 
 
 def test_a_part_of_the_memory_gives_the_gradient_of_all_on_average():

@@ -47,9 +47,9 @@ class DeepHasher(Hasher):
         rng = as_generator(self.random_state)
         labels = self._label_rows(X, y)
         seed = draw_seed(rng)
+        self.function_ = make_function(self.function, X, device=self.device, verbose=self.verbose)
         with seeded(seed):
             loss = self.make_loss(labels, seed)
-        self.function_ = make_function(self.function, X, device=self.device, verbose=self.verbose)
         inputs = self.loss_inputs(X, labels)
         self.function_.learn(X, loss, *inputs, n_bits=self.n_bits, random_state=draw_seed(rng))
         self.finish(loss)

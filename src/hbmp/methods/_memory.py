@@ -4,7 +4,8 @@ u_j     scores    (n, b)   what the function last gave for sample j, fixed while
 y_j     labels    (n, c)   0/1
 
 A step compares the batch with `size` rows drawn from the samples seen so far, which keeps its cost the same however
-many samples there are, and with all of them where there are no more than that.
+many samples there are, and with all of them where there are no more than that. With a size of 0 it is compared with
+itself.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ class Memory(nn.Module):
 
     def keep(self, scores, rows) -> None:
         """Put the batch's scores in their places."""
+        self._batch = rows
         self.scores[rows] = scores.detach().float()
         self.seen[rows] = True
 
     def draw(self):
         """(scores, labels, positions) of rows seen so far."""
-        rows = self.seen.nonzero()[:, 0]
-        if len(rows) > self.size:
+        rows = self._batch if self.size == 0 else self.seen.nonzero()[:, 0]
+        if len(rows) > self.size > 0:
             rows = rows[torch.randint(len(rows), (self.size,), device=rows.device)]
         return self.scores[rows], self.labels[rows].float(), rows
