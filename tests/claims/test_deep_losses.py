@@ -18,7 +18,7 @@ from hbmp.training import ArrayBatches, Recipe, seeded, train
 NAMES = ["dpsh", "dtsh", "mihash", "hashnet", "dsrh", "drsch"]
 BITS = 6
 ALL = {
-    "dpsh": {"memory": 1000},
+    "dpsh": {},
     "dtsh": {"partners": 99},
     "mihash": {},
     "hashnet": {},
