@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import asdict
 
 from hbmp import _distributed
+from hbmp.device import autocast
 
 PRECISIONS = ("float32", "bf16", "fp16")
 
@@ -63,16 +64,14 @@ class TrainingRun:
             yield self.batch
 
     def _take_step(self, inputs, *rest) -> None:
-        import torch
 
         recipe = self.recipe
         factor = recipe.lr_factor(self.step / max(1, recipe.epochs * len(self.data)))
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.lr * factor * group["factor"]
-        kept = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[recipe.precision]
         parts = list(zip(*(tensor.chunk(recipe.accumulate) for tensor in (inputs, *rest)), strict=True))
         for part, *part_rest in parts:
-            with torch.autocast(self.device.type, dtype=kept, enabled=kept != torch.float32):
+            with autocast(self.device.type, recipe.precision):
                 scores = self.forward(part)
             scores = _distributed.gather(scores.float())
             gathered = [_distributed.gather(item) for item in part_rest]

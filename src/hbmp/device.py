@@ -33,6 +33,14 @@ def to_numpy(tensor) -> np.ndarray:
     return tensor.detach().cpu().numpy()
 
 
+def autocast(device: str, precision: str):
+    """A context in which a network computes in "bf16" or "fp16"; with "float32" it changes nothing."""
+    import torch
+
+    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+    return torch.autocast(str(device).split(":", maxsplit=1)[0], dtype=low, enabled=low is not None)
+
+
 @contextlib.contextmanager
 def threads_for(operations: float):
     """One torch thread while operations are few: waiting for a second one costs more than it brings."""

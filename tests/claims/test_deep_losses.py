@@ -255,16 +255,16 @@ def test_training_lowers_the_loss_and_groups_the_classes(name, digits):
 @pytest.mark.parametrize("name", NAMES)
 def test_impossible_counts_are_refused(name, digits):
     wrong = {
-        "dpsh": ("memory", -1),
-        "dtsh": ("partners", 0),
-        "mihash": ("n_bins", 0),
-        "hashnet": ("hold", 0),
-        "dsrh": ("length", 0),
-        "drsch": ("partners", 0),
+        "dpsh": ("memory", 0),
+        "dtsh": ("partners", 1),
+        "mihash": ("n_bins", 1),
+        "hashnet": ("hold", 1),
+        "dsrh": ("length", 2),
+        "drsch": ("partners", 1),
     }
-    setting, count = wrong[name]
-    with pytest.raises(ValueError, match=rf"{setting} must be at least [012], found {count}\."):
-        hbmp.get_method(name)(8, **{setting: count}).fit(*digits)
+    setting, least = wrong[name]
+    with pytest.raises(ValueError, match=rf"{setting} must be at least {least}, found {least - 1}\."):
+        hbmp.get_method(name)(8, **{setting: least - 1}).fit(*digits)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -335,12 +335,12 @@ def test_memory_gives_the_latest_scores_of_samples_seen_and_of_no_others():
     memory = Memory(np.eye(5), 2, size=4)
     memory.keep(torch.ones(2, 2), torch.tensor([4, 1]))
     memory.keep(torch.full((1, 2), 3.0), torch.tensor([1]))
-    scores, labels, rows = memory.draw()
+    scores, labels, rows = memory.draw(torch.tensor([1]))
     assert rows.tolist() == [1, 4]
     assert scores.tolist() == [[3, 3], [1, 1]]
     assert labels.tolist() == np.eye(5)[[1, 4]].tolist()
     memory.keep(torch.ones(5, 2), torch.arange(5))
-    assert len(memory.draw()[2]) == 4
+    assert len(memory.draw(torch.arange(5))[2]) == 4
     assert {"scores", "seen"} <= set(memory.state_dict())  # so that a training goes on from a checkpoint
 
 
@@ -348,7 +348,7 @@ def test_without_a_memory_a_batch_is_compared_with_itself():
     memory = Memory(np.eye(5), 2, size=0)
     memory.keep(torch.ones(2, 2), torch.tensor([4, 1]))
     memory.keep(torch.full((1, 2), 3.0), torch.tensor([2]))
-    scores, labels, rows = memory.draw()
+    scores, labels, rows = memory.draw(torch.tensor([2]))
     assert rows.tolist() == [2]
     assert scores.tolist() == [[3, 3]]
     assert labels.tolist() == [[0, 0, 1, 0, 0]]

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from hbmp import _distributed, catalog
-from hbmp.device import pick_device, to_numpy
+from hbmp.device import autocast, pick_device, to_numpy
 from hbmp.functions._base import HashFunction
 from hbmp.seeds import as_generator, draw_seed
 from hbmp.training import Recipe, seeded, train
@@ -118,6 +118,8 @@ class Network(HashFunction):
             module = Hashing(backbone.build(), n_bits).to(device)
             if self.channels_last:
                 module = _channels_last(module)
+            if self.compile:
+                self._compile(module.backbone, device)
             loss = loss.to(device) if hasattr(loss, "to") else loss
             data = ImageBatches(
                 images if held is None else images[kept],
@@ -130,8 +132,6 @@ class Network(HashFunction):
                 on_error=self.on_error,
                 whole=self.compile,
             )
-            if self.compile:
-                self._compile(module.backbone, device)
             self.loss_ = train(
                 module,
                 data,
@@ -186,9 +186,10 @@ class Network(HashFunction):
 
         view, batch = self._view(backbone, device), encoding_batch(device)
         outputs = np.empty((len(images), n_outputs), dtype=np.float32)
-        if self._precision(device) != "float32" or self.compile:
+        precision = self._precision(device)
+        if precision != "float32" or self.compile:
             module = folded(module)  # a compiled network would be compiled once more for its use
-        with torch.inference_mode(), self._autocast(device):
+        with torch.inference_mode(), autocast(device, precision):
             for rows, pixels in pixel_batches(images, view.size, batch_size=batch, workers=self.workers):
                 outputs[rows] = to_numpy(module(view.for_use(to_torch(pixels, device))).float())
         return outputs
@@ -231,12 +232,6 @@ class Network(HashFunction):
         if self.precision != "auto":
             return self.precision
         return "bf16" if str(device).startswith("cuda") else "float32"
-
-    def _autocast(self, device):
-        import torch
-
-        low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self._precision(device))
-        return torch.autocast(device.split(":")[0], dtype=low, enabled=low is not None)
 
     def _compile(self, backbone, device) -> None:
         """Compile the backbone; the head stays out, so that all code lengths share one.

@@ -31,13 +31,12 @@ class Memory(nn.Module):
 
     def keep(self, scores, rows) -> None:
         """Put the batch's scores in their places."""
-        self._batch = rows
         self.scores[rows] = scores.detach().float()
         self.seen[rows] = True
 
-    def draw(self):
-        """(scores, labels, positions) of rows seen so far."""
-        rows = self._batch if self.size == 0 else self.seen.nonzero()[:, 0]
+    def draw(self, batch):
+        """(scores, labels, positions) of rows seen so far, or of the batch's own, which were kept just now."""
+        rows = batch if self.size == 0 else self.seen.nonzero()[:, 0]
         if len(rows) > self.size > 0:
             rows = rows[torch.randint(len(rows), (self.size,), device=rows.device)]
         return self.scores[rows], self.labels[rows].float(), rows

@@ -43,7 +43,7 @@ class _DPSHLoss(nn.Module):
     def forward(self, scores, labels, rows):
         scores = scores.float()
         self.memory.keep(scores, rows)
-        others, other_labels, other_rows = self.memory.draw()
+        others, other_labels, other_rows = self.memory.draw(rows)
         alike, unlike = similar_and_not(labels, rows, other_labels, other_rows)
         pairs = pair_loss(inner(scores, others) / 2, alike)
         return mean_over(pairs, alike | unlike) + self.quantisation * quantisation_error(scores)

@@ -45,7 +45,7 @@ class _DTSHLoss(nn.Module):
     def forward(self, scores, labels, rows):
         scores = scores.float()
         self.memory.keep(scores, rows)
-        others, other_labels, other_rows = self.memory.draw()
+        others, other_labels, other_rows = self.memory.draw(rows)
         agreement = inner(scores, others) / 2
         alike, unlike = similar_and_not(labels, rows, other_labels, other_rows)
         near, far, real = drawn_triplets(agreement, alike, unlike, self.partners)

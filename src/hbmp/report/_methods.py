@@ -38,11 +38,11 @@ def _table(name: str, records: list[dict]) -> Table:
     graded = [name for name in others if name.startswith("ndcg-shared")]
     lengths = sorted({record["cell"]["bits"] for record in records})
     judged = _judged_length(records)
-    by_method: dict[str, dict[int, list[dict]]] = defaultdict(lambda: defaultdict(list))
+    by_method: dict[tuple[str, str], dict[int, list[dict]]] = defaultdict(lambda: defaultdict(list))
     for record in _on_common_seeds(records):
         by_method[_row(record)][record["cell"]["bits"]].append(record)
 
-    def score(method: str) -> float:
+    def score(method: tuple[str, str]) -> float:
         found = _tables.mean_and_spread(_tables.own_score(record, measure) for record in by_method[method][judged])
         return -1.0 if found is None else found[0]
 
@@ -52,8 +52,8 @@ def _table(name: str, records: list[dict]) -> Table:
         at = cells[judged]
         rows.append(
             (
-                method,
-                "labels" if _uses_labels(method.partition(",")[0], protocol) else "none",
+                "".join(method),
+                "labels" if _uses_labels(method[0], protocol) else "none",
                 *(mean_text(_tables.own_score(record, measure) for record in cells[n]) for n in lengths),
                 mean_text(_tie_aware(record, measure) for record in at),
                 mean_text(record["scores"].get(f"{measure}.real-valued") for record in at),
@@ -82,10 +82,10 @@ def _table(name: str, records: list[dict]) -> Table:
     return Table(header, tuple(rows), f"{name}: every method", caption, n_names=2)
 
 
-def _row(record: dict) -> str:
+def _row(record: dict) -> tuple[str, str]:
     """The method, and where its codes are the first bits of longer ones, of how many."""
     codes = record["cell"]["codes"]
-    return record["cell"]["method"] + ("" if codes == "function" else f", first bits of {codes.split()[-1]}")
+    return record["cell"]["method"], "" if codes == "function" else f", first bits of {codes.split()[-1]}"
 
 
 def _uses_labels(method: str, protocol) -> bool:
@@ -94,7 +94,7 @@ def _uses_labels(method: str, protocol) -> bool:
 
 def _on_common_seeds(records) -> list[dict]:
     """At each code length only the seeds that every method there has: another seed is another split."""
-    seeds: dict[int, dict[str, set]] = defaultdict(lambda: defaultdict(set))
+    seeds: dict[int, dict[tuple[str, str], set]] = defaultdict(lambda: defaultdict(set))
     for record in records:
         cell = record["cell"]
         seeds[cell["bits"]][_row(record)].add(cell["seed"])

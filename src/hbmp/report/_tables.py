@@ -74,7 +74,7 @@ def describe(cell: dict) -> str:
         words.append(_piece(function))
     affinity = params.pop("affinity", None)
     if affinity:
-        name = affinity if isinstance(affinity, str) else affinity[0]
+        name = _named(affinity)[0]
         words.append(_AFFINITIES.get(name, name))
     if "item_weights" in params:
         words.append(_WEIGHTS[params.pop("item_weights")])
@@ -221,8 +221,13 @@ def mean_text(values) -> str:
     return f"{found[0]:.3f}" + (f" ± {found[1]:.3f}" if found[1] else "")
 
 
+def _named(given) -> tuple[str, dict]:
+    """(name, settings) of a piece, which cells write as a name alone where it has no settings."""
+    return (given, {}) if isinstance(given, str) else given
+
+
 def _piece(given) -> str:
-    name, settings = (given, {}) if isinstance(given, str) else given
+    name, settings = _named(given)
     if name == "network":
         return ", ".join(["network", f"{settings['epochs']} epochs", *_unlike_the_others(settings)])
     return str(name) + (f" ({', '.join(f'{key} {value}' for key, value in settings.items())})" if settings else "")
@@ -233,6 +238,6 @@ def _unlike_the_others(settings: dict) -> list[str]:
     own = [key for key in settings if key != "epochs" and settings[key] != IMAGE_NETWORK.get(key)]
     texts = [f"{key} {settings[key]}" for key in own if key != "backbone"]
     if "backbone" in own:
-        kind, options = (settings["backbone"], {}) if isinstance(settings["backbone"], str) else settings["backbone"]
+        kind, options = _named(settings["backbone"])
         texts.insert(0, kind + (" from random weights" if options.get("pretrained") is False else ""))
     return texts
