@@ -1,11 +1,11 @@
 """An encoder as one ONNX file: features in, scores and codes out, the same bits as `transform`.
 
     input    features  float32 (n, n_features)   raw, as `transform` takes them: the standardisation is in the weights
-    output   scores    float32 (n, n_bits)       before the sign
+    output   scores    float32 (n, n_bits)       before the sign, as `project` gives them
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
 The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, and
-where labels vote on bits, a second last layer gives their scores. The bit weights travel in the file's metadata as JSON
+where labels vote on bits, a second last layer gives their scores; log-odds become expected bits last. The bit weights travel in the file's metadata as JSON
 under `hbmp.bit_weights`.
 """
 
@@ -78,7 +78,7 @@ def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
 
 
 def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None:
-    """Add the nodes that blend `bit_scores` with the log-odds of the labels' votes to `scores`."""
+    """Add the nodes that blend `bit_scores` with the log-odds of the labels' votes to `blended`."""
     from onnx import helper
 
     from hbmp.methods._held_out import CERTAIN
@@ -105,7 +105,7 @@ def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None
         ("Atanh", ["clipped_codes"], "half_odds", {}),
         ("Mul", ["half_odds", "label_share"], "voted", {}),
         ("Mul", ["bit_scores", "bit_share"], "own", {}),
-        ("Add", ["own", "voted"], "scores", {}),
+        ("Add", ["own", "voted"], "blended", {}),
     ]
     nodes += [helper.make_node(kind, inputs, [output], **settings) for kind, inputs, output, settings in steps]
 
@@ -123,11 +123,15 @@ def _encoder(model, layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel 
     n_bits = model.n_bits
     weights, bias = layers[-1]
     constants |= {"bit_layer": weights[:, :n_bits], "bit_bias": bias[:n_bits]}
-    labels_vote = getattr(model, "label_share_", 0) > 0
-    bit_scores = "bit_scores" if labels_vote else "scores"
-    nodes.append(helper.make_node("Gemm", [value, "bit_layer", "bit_bias"], [bit_scores]))
-    if labels_vote:
+    nodes.append(helper.make_node("Gemm", [value, "bit_layer", "bit_bias"], [scores := "bit_scores"]))
+    if getattr(model, "label_share_", 0) > 0:
         _votes(model, value, (weights[:, n_bits:], bias[n_bits:]), nodes, constants)
+        scores = "blended"
+    if getattr(model, "expects_bits_", False):
+        constants["half"] = np.float32(0.5).reshape(())
+        nodes.append(helper.make_node("Mul", [scores, "half"], ["half_scores"]))
+        nodes.append(helper.make_node("Tanh", ["half_scores"], [scores := "expected_bits"]))
+    nodes.append(helper.make_node("Identity", [scores], ["scores"]))
     nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
     nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))
     n_features = (kernel.anchors_ if kernel else layers[0][0].T).shape[1]

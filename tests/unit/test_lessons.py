@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs
 import hbmp
 from hbmp.functions import Linear, Network
 from hbmp.losses import code_loss
-from hbmp.methods import _function, _held_out, _lessons
+from hbmp.methods import _function, _held_out, _lessons, _training_plan
 from hbmp.methods import hbmp as hbmp_file
 from hbmp.methods._lesson_loss import LessonLoss
 from hbmp.methods._lessons import Lesson, teach
@@ -138,11 +138,11 @@ def classes():
 )
 def test_what_is_learned_follows_the_labels_and_the_settings(settings, rows, expected, classes, monkeypatch):
     X, y = classes
-    monkeypatch.setattr(hbmp_file, "FEW", len(X))
+    monkeypatch.setattr(_training_plan, "FEW", len(X))
     model = hbmp.HBMP(8, **{"function": Linear(epochs=2), "random_state": 0, **settings})
     model.fit(X, np.eye(4, dtype=int)[y] if rows else y)
     assert (model.contrast_share_, model.bagging_) == expected
-    monkeypatch.setattr(hbmp_file, "FEW", len(X) + 1)
+    monkeypatch.setattr(_training_plan, "FEW", len(X) + 1)
     few = model.fit(X, y)
     assert (few.contrast_share_, few.bagging_) == (settings.get("contrast_share", 0), settings.get("bagging", False))
 
@@ -159,19 +159,54 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
     model = hbmp.HBMP(8, function=Network("tiny", epochs=1, device="cpu"), random_state=0)
     y, voting = np.arange(24) % 3, []
     for many in (24, 25):
-        monkeypatch.setattr(hbmp_file, "MANY_IMAGES", many)
+        monkeypatch.setattr(_training_plan, "MANY_IMAGES", many)
         for labels in (y, np.eye(3, dtype=int)[y]):
             assert model.fit(images, labels).transform(images).shape == (24, 8)
             voting.append(model.votes_ is not None)
-    how = [(lesson.contrast_share, lesson.normalise) for lesson in lessons]
-    assert how == [(0.75, True), (0.25, False), (0.75, False), (0.25, False)]
+    how = [(lesson.codes.shape[1], lesson.contrast_share, lesson.normalise) for lesson in lessons]
+    assert how == [(48, 0.75, True), (8, 0.25, False), (8, 0.75, False), (8, 0.25, False)]
     assert voting == [False, True, True, True]
 
 
 def test_settings_of_the_training_are_checked(classes):
-    for settings, message in (({"bagging": "some"}, "bagging must be"), ({"contrast_share": 2}, "contrast_share must")):
+    for settings, message in (
+        ({"bagging": "some"}, "bagging must be"),
+        ({"contrast_share": 2}, "contrast_share must"),
+        ({"extra_bits": -1}, "extra_bits must be"),
+        ({"extra_bits": True}, "extra_bits must be"),
+        ({"extra_bits": 4, "function": hbmp.functions.Trees(n_trees=2)}, "Leave extra_bits at 0"),
+    ):
         with pytest.raises(ValueError, match=message):
             hbmp.HBMP(8, **settings).fit(*classes)
+
+
+@pytest.mark.parametrize("function", [Linear(epochs=3), hbmp.functions.MLP(epochs=3), hbmp.functions.Kernel()])
+@pytest.mark.parametrize("label_share", [0, 0.5])
+def test_extra_bits_are_learned_and_dropped(function, label_share, classes, tmp_path):
+    """What is left is the beginning of the longer codes, with weights of its own, in memory and in a file."""
+    X, y = classes
+    settings = {"function": function, "feature_share": 0.5, "label_share": label_share, "weight_share": 1}
+    settings |= {"contrast_share": 0.5, "random_state": 0}
+    long = hbmp.HBMP(20, extra_bits=0, **settings).fit(X, y)
+    short = hbmp.HBMP(8, extra_bits=12, **settings).fit(X, y)
+    np.testing.assert_array_equal(short.transform(X), long.transform(X)[:, :8])
+    np.testing.assert_allclose(short.project(X), long.project(X)[:, :8], atol=1e-5)
+    np.testing.assert_allclose(short.bit_weights_, long.weights_for(8))
+    np.testing.assert_array_equal(short.codes_for(y), long.codes_for(y)[:, :8])
+    assert short.function_.project(X).shape == (len(X), 8 + (4 if label_share else 0))
+    short.save(tmp_path / "short.hbmp")
+    again = hbmp.load(tmp_path / "short.hbmp")
+    np.testing.assert_array_equal(again.transform(X), short.transform(X))
+
+
+def test_extra_bits_of_a_network_leave_its_head():
+    images = np.random.default_rng(0).integers(0, 255, (24, 32, 32, 3), dtype=np.uint8)
+    y = np.arange(24) % 3
+    network = Network("tiny", epochs=1, device="cpu")
+    long = hbmp.HBMP(12, function=network, label_share=0.5, random_state=0).fit(images, y)
+    short = hbmp.HBMP(8, extra_bits=4, function=network, label_share=0.5, random_state=0).fit(images, y)
+    assert short.function_.weights_["head.bias"].shape == (8 + 3,)
+    np.testing.assert_allclose(short.project(images), long.project(images)[:, :8], atol=1e-5)
 
 
 def test_many_instances_are_learned_by_a_small_network():

@@ -54,6 +54,10 @@ class HashFunction(BaseEstimator):
         """From now on give factor · score + shift, both (b,): what a learned normalisation does to each bit."""
         raise NotImplementedError
 
+    def drop(self, columns) -> None:
+        """From now on leave out these scores, given by their positions."""
+        raise NotImplementedError
+
     def project(self, X: np.ndarray) -> np.ndarray:
         """Scores, float32, shape (n, b)."""
         raise NotImplementedError

@@ -51,6 +51,11 @@ class FeedForward(HashFunction):
         weights, bias = self.layers_[-1]
         self.layers_[-1] = ((weights * factor).astype(np.float32), (bias * factor + shift).astype(np.float32))
 
+    def drop(self, columns):
+        """Leave these scores out of the last layer."""
+        weights, bias = self.layers_[-1]
+        self.layers_[-1] = (np.delete(weights, columns, axis=1), np.delete(bias, columns))
+
     def project(self, X):
         """Scores of the trained layers."""
         out = np.asarray(X, dtype=np.float32)

@@ -54,6 +54,10 @@ class Kernel(HashFunction):
         """Fold a factor and a shift of each score into the linear function."""
         self.linear_.rescale(factor, shift)
 
+    def drop(self, columns):
+        """Leave these scores out of the linear function."""
+        self.linear_.drop(columns)
+
     def project(self, X):
         """Scores of the linear function on the kernel features, a few thousand rows at a time."""
         parts = [self._rows(X[start : start + 8192]) for start in range(0, len(X), 8192)]

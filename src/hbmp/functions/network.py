@@ -154,9 +154,16 @@ class Network(HashFunction):
     def rescale(self, factor, shift):
         """Fold a factor and a shift of each score into the head."""
         weights, bias = self.weights_["head.weight"], self.weights_["head.bias"]
-        self.weights_["head.weight"] = (weights * factor[:, None]).astype(np.float32)
-        self.weights_["head.bias"] = (bias * factor + shift).astype(np.float32)
-        del self._module  # built again from the weights
+        self._new_head((weights * factor[:, None]).astype(np.float32), (bias * factor + shift).astype(np.float32))
+
+    def drop(self, columns):
+        """Leave these scores out of the head."""
+        weights, bias = self.weights_["head.weight"], self.weights_["head.bias"]
+        self._new_head(np.delete(weights, columns, axis=0), np.delete(bias, columns))
+
+    def _new_head(self, weights, bias) -> None:
+        self.weights_ |= {"head.weight": weights, "head.bias": bias}
+        self.n_bits_, self._module = len(bias), None  # built again from the weights
 
     def pretrained_features(self, X):
         """What the backbone gives for images before any training, (n, n_features)."""

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.losses import SMOOTHING
+from hbmp.methods._cosines import cosine_cross_entropy
 from hbmp.methods._lessons import DRAWS
 from hbmp.methods._pairs import inner
 from hbmp.methods._score_norm import ScoreNorm
@@ -74,12 +75,11 @@ def contrast(scores, own, items, book=None):
 
     own : (n, b) float codes of the samples; items : (n,) their rows in the book
     """
-    directions = F.normalize(scores.float(), dim=1)
+    scale = own.shape[1] ** 0.5
     if book is not None:
-        margin = _MARGIN * book.shape[1] ** 0.5 * F.one_hot(items, len(book))
-        return F.cross_entropy(inner(directions, book) - margin, items)
-    alike = F.softmax(inner(own, own) / own.shape[1] ** 0.5, dim=1)
-    return F.cross_entropy(inner(directions, own), alike)
+        return cosine_cross_entropy(scores, F.one_hot(items, len(book)), book, scale, _MARGIN).mean()
+    alike = F.softmax(inner(own, own) / scale, dim=1)
+    return F.cross_entropy(inner(F.normalize(scores.float(), dim=1), own), alike)
 
 
 def label_loss(label_scores, labels):

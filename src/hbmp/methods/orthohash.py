@@ -16,21 +16,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
 from hbmp.methods._centres import make_centres
+from hbmp.methods._cosines import cosine_cross_entropy
 from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import inner
 from hbmp.methods._score_norm import ScoreNorm
-
-
-def cosine_cross_entropy(normalised, labels, centres, scale, margin):
-    """The loss of each sample, (n,); 0 for a sample without labels."""
-    cosines = inner(F.normalize(normalised, dim=1), F.normalize(centres, dim=1))
-    logits = scale * (cosines - margin * labels)
-    shares = labels / labels.sum(dim=1, keepdim=True).clamp(min=1)
-    return -(shares * F.log_softmax(logits, dim=1)).sum(dim=1)
 
 
 class _OrthogonalLoss(nn.Module):
