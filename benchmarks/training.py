@@ -3,6 +3,8 @@
     python benchmarks/training.py                 on a GPU EfficientNet-Lite0 at 224 px, about three minutes
     python benchmarks/training.py --skip compile  the same without torch.compile, which takes one of them
     python benchmarks/training.py --device cpu    the tiny network, a few seconds
+    python benchmarks/training.py --only encoding --output FILE   measured again, beside the rest of the file
+    python benchmarks/training.py --table         what is there, as docs/images.md shows it
 
 `bare` is the backbone with a linear classifier and cross-entropy, on inputs that lie ready. `hashing` is the library's
 own step on the same inputs: the head of bits, the loss to target codes, the monitor and the schedule. `pipeline` is
@@ -210,8 +212,8 @@ def limits(device: str, cuda: bool) -> dict[str, float]:
     return {"tflops": found["product"], "gb_per_second": found["copy"]}
 
 
-def measure(bench: Bench, batches, skip, n_encoded: int, keep) -> None:
-    """Training at every batch size, the middle one first and compiled too, then encoding; `keep` after each."""
+def measure_training(bench: Bench, batches, skip, keep) -> None:
+    """Every batch size, the middle one first and compiled too; `keep` after each."""
     rounds, repeats = (3, 15) if bench.cuda else (1, 2)
     training: dict[str, dict] = {}
     compiled = batches[len(batches) // 2]
@@ -243,7 +245,10 @@ def measure(bench: Bench, batches, skip, n_encoded: int, keep) -> None:
         print(json.dumps({batch: training[str(batch)]}), flush=True)
         keep({"training": training})
         del steps
-    size = 1024 if bench.cuda else batches[-1]
+
+
+def measure_encoding(bench: Bench, size: int, skip, n_encoded: int, keep) -> None:
+    """The network in use, on batches of this size, and the library from images in memory to scores."""
     steps = {
         "network": bench.encoder(size, fold=False),
         "network, normalisation folded": bench.encoder(size, fold=True),
@@ -254,7 +259,7 @@ def measure(bench: Bench, batches, skip, n_encoded: int, keep) -> None:
     sizes = {**dict.fromkeys(steps, size), "library, images in memory": n_encoded}
     encoding = rates(steps, sizes, cuda=bench.cuda, rounds=2, repeats=3 if bench.cuda else 1)
     print(json.dumps({"encoding": encoding}), flush=True)
-    keep({"training": training, "encoding": {name: round(rate, 1) for name, rate in encoding.items()}})
+    keep({"encoding": {name: round(rate, 1) for name, rate in encoding.items()}})
 
 
 def against_limits(found: dict, per_image: dict, top: dict) -> dict:
@@ -270,6 +275,36 @@ def against_limits(found: dict, per_image: dict, top: dict) -> dict:
     }
 
 
+def table(report: dict) -> str:
+    """The numbers as Markdown: images a second, a row a step, a column a batch size."""
+    about, limits_, against = report["machine"], report["limits"], report["against_limits"]
+    batches = sorted(report["training"], key=int)
+    rows = {batch: report["training"][batch]["images_per_second"] for batch in batches}
+    names = max(rows.values(), key=len)
+    lines = [
+        f"{report['what']}, {report['precision']}, on {about.get('gpu') or about['cpu']}; images a second.",
+        "",
+        "| training, a batch of | " + " | ".join(batches) + " |",
+        "|:---|" + "---:|" * len(batches),
+    ]
+    for name in names:
+        lines.append(f"| {name} | " + " | ".join(_rate_text(rows[batch].get(name)) for batch in batches) + " |")
+    if "encoding" in report:
+        lines += ["", "| encoding | images a second |", "|:---|---:|"]
+        lines += [f"| {name} | {rate:,.0f} |" for name, rate in report["encoding"].items()]
+    lines += [
+        "",
+        f"The card multiplies matrices at {limits_['tflops']:,.0f} TFLOP/s and copies {limits_['gb_per_second']:,.0f} "
+        f"GB/s in the same run. The quickest training step uses {against['share_of_product']:.0%} of the first and "
+        f"{against['share_of_copy']:.0%} of the second.",
+    ]
+    return "\n".join(lines)
+
+
+def _rate_text(rate: float | None) -> str:
+    return "–" if rate is None else f"{rate:,.0f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
@@ -277,8 +312,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+")
     parser.add_argument("--skip", nargs="+", choices=["graph", "compile"], default=[])
     parser.add_argument("--try-kernels", action="store_true", help="let cuDNN measure which kernels are quickest")
+    parser.add_argument("--only", choices=["training", "encoding"], help="one of the two, and keep the file's other")
+    parser.add_argument("--table", action="store_true", help="print what is there as Markdown, and measure nothing")
     parser.add_argument("--output", type=Path, default=Path("results/benchmark-training.json"))
     options = parser.parse_args()
+    if options.table:
+        print(table(json.loads(options.output.read_text())))
+        return
     torch.backends.cudnn.benchmark = options.try_kernels
     device = pick_device(options.device)
     cuda = device.startswith("cuda")
@@ -297,14 +337,23 @@ def main() -> None:
         "versions": machine.versions(),
     }
     options.output.parent.mkdir(parents=True, exist_ok=True)
+    found: dict = {}
+    if options.only and options.output.exists():
+        before = json.loads(options.output.read_text())
+        found = {part: before[part] for part in ("training", "encoding") if part in before and part != options.only}
 
-    def keep(found: dict) -> None:
-        against = against_limits(found, per_image, top)
-        report = {**about, **found, "against_limits": against, "load_average": os.getloadavg()}
+    def keep(more: dict) -> None:
+        found.update(more)
+        report = {**about, **found, "load_average": os.getloadavg()}
+        if "training" in found:
+            report["against_limits"] = against_limits(found, per_image, top)
+            print(json.dumps(report["against_limits"]), flush=True)
         options.output.write_text(json.dumps(report, indent=2) + "\n")
-        print(json.dumps(against), flush=True)
 
-    measure(bench, batches, options.skip, 30_000 if cuda else 200, keep)
+    if options.only != "encoding":
+        measure_training(bench, batches, options.skip, keep)
+    if options.only != "training":
+        measure_encoding(bench, 1024 if cuda else batches[-1], options.skip, 30_000 if cuda else 200, keep)
 
 
 if __name__ == "__main__":

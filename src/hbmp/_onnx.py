@@ -4,9 +4,9 @@
     output   scores    float32 (n, n_bits)       before the sign, as `project` gives them
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
-The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, and
-where labels vote on bits, a second last layer gives their scores; log-odds become expected bits last. The bit weights travel in the file's metadata as JSON
-under `hbmp.bit_weights`.
+The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, where
+labels vote on bits a second last layer gives their scores, and for classes log-odds become expected bits. The bit
+weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from hbmp import protocols
 from hbmp._table import Table
 from hbmp.hasher import get_method
 from hbmp.recipes import _tables
+from hbmp.recipes._image_grid import learned_anyway
 from hbmp.recipes._settings import IMAGE_EPOCHS, default_params, network
 from hbmp.report._tables import group_name, machine_text, mean_text
 
@@ -84,8 +85,9 @@ def _table(name: str, records: list[dict]) -> Table:
 
 def _row(record: dict) -> tuple[str, str]:
     """The method, and where its codes are the first bits of longer ones, of how many."""
-    codes = record["cell"]["codes"]
-    return record["cell"]["method"], "" if codes == "function" else f", first bits of {codes.split()[-1]}"
+    cell = record["cell"]
+    own = cell["codes"] == "function" or learned_anyway(cell)
+    return cell["method"], "" if own else f", first bits of {cell['codes'].split()[-1]}"
 
 
 def _uses_labels(method: str, protocol) -> bool:
