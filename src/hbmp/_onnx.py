@@ -5,8 +5,8 @@
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
 The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, where
-labels vote on bits a second last layer gives their scores, and for classes log-odds become expected bits. The bit
-weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
+there are label scores a second last layer gives them, labels vote on bits, and scores ask for labels. The bit weights
+travel in the file's metadata as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
@@ -77,16 +77,22 @@ def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
     return "kernel"
 
 
-def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None:
-    """Add the nodes that blend `bit_scores` with the log-odds of the labels' votes to `blended`."""
+def _label_scores(value: str, label_layer, nodes: list, constants: dict) -> None:
+    """Add the nodes of `label_scores`."""
+    from onnx import helper
+
+    constants |= {"label_weights": label_layer[0], "label_bias": label_layer[1]}
+    nodes.append(helper.make_node("Gemm", [value, "label_weights", "label_bias"], ["label_scores"]))
+
+
+def _votes(model, nodes: list, constants: dict) -> str:
+    """Add the nodes that blend `bit_scores` with the log-odds of the labels' votes; the name of their result."""
     from onnx import helper
 
     from hbmp.methods._held_out import CERTAIN
 
     votes, share = model.votes_, model.label_share_
     constants |= {
-        "label_weights": label_layer[0],
-        "label_bias": label_layer[1],
         "label_rows": votes.label_rows.T,
         "prior": votes.prior,
         "item_codes": votes.codes.astype(np.float32),
@@ -96,7 +102,6 @@ def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None
         "bit_share": np.float32(1 - share).reshape(()),
     }
     steps: list[tuple[str, list[str], str, dict]] = [
-        ("Gemm", [value, "label_weights", "label_bias"], "label_scores", {}),
         ("MatMul", ["label_scores", "label_rows"], "odds", {}),
         ("Add", ["odds", "prior"], "item_scores", {}),
         ("Softmax", ["item_scores"], "probabilities", {"axis": 1}),
@@ -108,6 +113,29 @@ def _votes(model, value: str, label_layer, nodes: list, constants: dict) -> None
         ("Add", ["own", "voted"], "blended", {}),
     ]
     nodes += [helper.make_node(kind, inputs, [output], **settings) for kind, inputs, output, settings in steps]
+    return "blended"
+
+
+def _queries(model, odds: str, nodes: list, constants: dict) -> str:
+    """Add the nodes that turn log-odds and `label_scores` into scores that ask for labels; the name of their result."""
+    from onnx import helper
+
+    from hbmp.methods._label_queries import LEAST
+
+    constants |= {"label_vectors": model.queries_.vectors, "least": np.float32(LEAST).reshape(())}
+    steps: list[tuple[str, list[str], str]] = [
+        ("Softmax" if model.queries_.exclusive else "Sigmoid", ["label_scores"], "label_probabilities"),
+        ("MatMul", ["label_probabilities", "label_vectors"], "wanted"),
+        ("Add", [odds, "wanted"], "sum"),
+        ("Sign", [odds], "signs"),
+        ("Mul", ["signs", "sum"], "agreeing"),
+        ("Abs", [odds], "sizes"),
+        ("Mul", ["sizes", "least"], "floors"),
+        ("Max", ["agreeing", "floors"], "strengths"),
+        ("Mul", ["signs", "strengths"], "asking"),
+    ]
+    nodes += [helper.make_node(kind, inputs, [output]) for kind, inputs, output in steps]
+    return "asking"
 
 
 def _encoder(model, layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel | None):
@@ -124,13 +152,12 @@ def _encoder(model, layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel 
     weights, bias = layers[-1]
     constants |= {"bit_layer": weights[:, :n_bits], "bit_bias": bias[:n_bits]}
     nodes.append(helper.make_node("Gemm", [value, "bit_layer", "bit_bias"], [scores := "bit_scores"]))
+    if weights.shape[1] > n_bits:
+        _label_scores(value, (weights[:, n_bits:], bias[n_bits:]), nodes, constants)
     if getattr(model, "label_share_", 0) > 0:
-        _votes(model, value, (weights[:, n_bits:], bias[n_bits:]), nodes, constants)
-        scores = "blended"
-    if getattr(model, "expects_bits_", False):
-        constants["half"] = np.float32(0.5).reshape(())
-        nodes.append(helper.make_node("Mul", [scores, "half"], ["half_scores"]))
-        nodes.append(helper.make_node("Tanh", ["half_scores"], [scores := "expected_bits"]))
+        scores = _votes(model, nodes, constants)
+    if getattr(model, "queries_", None) is not None:
+        scores = _queries(model, scores, nodes, constants)
     nodes.append(helper.make_node("Identity", [scores], ["scores"]))
     nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
     nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))

@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("name", "guide"), [("search", "search.md"), ("fits", "compare.md"), ("training", "images.md")])
+@pytest.mark.parametrize(
+    ("name", "guide"), [("search", "search.md"), ("fits", "compare.md"), ("training", "images.md")]
+)
 def test_the_guide_shows_the_table_of_the_last_benchmark(name, guide):
     spec = importlib.util.spec_from_file_location(f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py")
     benchmark = importlib.util.module_from_spec(spec)

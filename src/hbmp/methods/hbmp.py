@@ -27,12 +27,15 @@ from hbmp.labels import has_label_sets, is_label_matrix
 from hbmp.methods import _held_out
 from hbmp.methods._candidates import Candidate, candidates, check_shares
 from hbmp.methods._function import copied, make_function, suited_to
+from hbmp.methods._label_queries import LabelQueries, make_queries
 from hbmp.methods._label_votes import LabelVotes, label_targets, make_votes, split_scores
 from hbmp.methods._lessons import Lesson, n_labels, teach
 from hbmp.methods._training_plan import TrainingPlan, check_plan, many_images, usual_plan
 from hbmp.methods._unlabelled import Rebuilding
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
+
+_LEVELLED = 2000  # training instances, at least, by which label queries are made as large as log-odds
 
 
 class _Paper(str):
@@ -122,6 +125,7 @@ class HBMP(Hasher):
     search = {"feature_share": [0.3, 0.5, 0.7], "label_share": [0.0, 0.5]}
 
     votes_: LabelVotes | None
+    queries_: LabelQueries | None
 
     def __init__(
         self,
@@ -187,7 +191,6 @@ class HBMP(Hasher):
         self.function_ = self._function(X)
         plan = self._plan(X, y)
         self._note(plan)
-        self.expects_bits_ = _are_classes(y) and self.function_.by_gradients and not many_images(X)
         labels = self._voting_labels(X, y)
         found = self._candidates(X, y, labels)
         seed = draw_seed(rng)
@@ -218,8 +221,8 @@ class HBMP(Hasher):
 
     def _fit_without_labels(self, X, rng):
         """Bits that rebuild the features: code book and hash function come from one pursuit."""
-        self.votes_, self.feature_share_, self.centre_share_, self.label_share_ = None, 1.0, 0.0, 0.0
-        self.expects_bits_ = False
+        self.votes_ = self.queries_ = None
+        self.feature_share_, self.centre_share_, self.label_share_ = 1.0, 0.0, 0.0
         self._note(TrainingPlan())
         self.weight_share_ = 1.0 if self.weight_share == "auto" else float(self.weight_share)
         self.function_ = Rebuilding()
@@ -236,7 +239,12 @@ class HBMP(Hasher):
             self._teach(self.function_, X, y, [book], affinity, labels, seed)
         if self.extra_bits_:
             self.function_.drop(range(self.n_bits, book.n_bits))
-        self.votes_ = None if labels is None else make_votes(labels, affinity, self.codebook_.codes)
+        self.votes_ = self.queries_ = None
+        if labels is not None:
+            self.votes_ = make_votes(labels, affinity, self.codebook_.codes)
+            kind = {"exclusive": labels.ndim == 1}
+            self.queries_ = make_queries(self.votes_.label_rows, affinity.counts_, self.codebook_.codes, **kind)
+            self.queries_.level_with(*self._odds(X[:: max(1, len(X) // _LEVELLED)]))
 
     def _teach(self, function, X, y, books, affinity, labels, seed, rows=slice(None)):
         """Train a function on these rows to give the bits of all books, then label scores."""
@@ -299,13 +307,16 @@ class HBMP(Hasher):
         self.extra_bits_ = int(plan.extra_bits)
 
     def _project(self, X):
-        """Log-odds of the bits; for classes the bits to expect, in [-1, 1]."""
+        odds, label_scores = self._odds(X)
+        return odds if self.queries_ is None else self.queries_.ask(odds, label_scores)
+
+    def _odds(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """(log-odds of the bits, label scores) of these instances."""
         scores = self.function_.project(X)
-        if self.votes_ is None or self.label_share_ == 0:
-            scores = scores[:, : self.n_bits]
-        else:
-            scores = _held_out.blend(*split_scores(scores, [self.votes_])[0], self.label_share_)
-        return np.tanh(scores / 2) if self.expects_bits_ else scores
+        odds, label_scores = scores[:, : self.n_bits], scores[:, self.n_bits :]
+        if self.votes_ is not None and self.label_share_ > 0:
+            odds = _held_out.blend(odds, self.votes_.expected_codes(label_scores), self.label_share_)
+        return odds, label_scores
 
     def after_load(self) -> None:
         """What models saved before there were shares do not hold: they had the paper's."""
