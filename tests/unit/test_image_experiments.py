@@ -19,6 +19,7 @@ from hbmp.functions import Network
 from hbmp.functions._encoder import folded
 from hbmp.recipes import _grids, _image_grid
 from hbmp.recipes.__main__ import main
+from hbmp.report._methods import _row
 from hbmp.training import seeded
 
 SMALL = {"train_per_class": 12, "query_per_class": 4}
@@ -157,6 +158,18 @@ def test_the_grid_trains_every_cell_alike_and_in_the_order_of_its_parts():
     with pytest.raises(ValueError, match="Only the grid 'images' has parts"):
         _grids.cells_of("coco", parts=["nested-cifar-1"])
     assert {cell.method for cell in _grids.cells_of("images", methods=["csq"])} == {"csq"}
+
+
+def test_first_bits_of_what_hbmp_learns_anyway_stand_in_its_own_row():
+    def row(protocol, **params):
+        cell = next(c for c in _image_grid.cells([f"nested-{protocol}"]) if c.codes == "prefix of 48")
+        return "".join(_row({"cell": {**dataclasses.asdict(cell), "params": {**cell.params, **params}}}))
+
+    assert row("cifar-1") == row("cifar-2") == "hbmp"
+    assert row("voc2007") == row("cifar-1", extra_bits=0) == "hbmp, first bits of 48"  # no bits beside those asked for
+    alone = _image_grid.cells(["alone-cifar-1"])
+    assert {(cell.bits, cell.seed) for cell in alone} == {(bits, seed) for bits in (12, 32) for seed in (0, 1, 2)}
+    assert all(cell.params["extra_bits"] == 0 for cell in alone)
 
 
 def test_the_command_says_what_is_left(tmp_path, capsys):

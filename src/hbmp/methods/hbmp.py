@@ -7,7 +7,7 @@ are weighted by the weights of stage one.
 Shares carry it past the paper, all 0 in `HBMP.paper` but the last, which is 1: how much features say in the affinity
 (`affinities.MeanFeatures`), how much of their mean affinity label sets lose (`affinities.Centred`), how much the code
 counts as a whole in training (`_lessons`), how much labels vote on bits (`_label_votes`), and how far the weights are
-trusted (`_held_out`).
+trusted (`_held_out`). Where labels have scores, real-valued queries ask for labels (`_label_queries`).
 """
 
 from __future__ import annotations
@@ -323,10 +323,10 @@ class HBMP(Hasher):
         shares = {"feature_share_": 0.0, "centre_share_": 0.0, "label_share_": 0.0, "weight_share_": 1.0}
         for name, value in {
             "votes_": None,
+            "queries_": None,
             "contrast_share_": 0.0,
             "bagging_": False,
             "extra_bits_": 0,
-            "expects_bits_": False,
             **shares,
         }.items():
             if not hasattr(self, name):
