@@ -179,5 +179,5 @@ def _draw_functions(axis, records: list[dict]) -> None:
     bars = axis.barh(names[::-1], [shares[name] for name in names[::-1]], color=_figures.BLUE, height=0.6)
     axis.bar_label(bars, fmt="%.1f %%", padding=3, fontsize=8)
     axis.set_xlim(0, 1.25 * max(shares.values()))
-    axis.set_xlabel("share of 32 × 50,000 target bits")
+    axis.set_xlabel("share of the target bits of 50,000 images")
     axis.grid(visible=False, axis="y")
