@@ -5,7 +5,7 @@ nus                oracle retrieval with target codes on the real labels of NUS-
 coco, voc2007      the best setting; constant against regress, item weights, label sets never seen in training
 labelme            without labels, all three gains, on the stand-in for 22K LabelMe
 methods            every method at 16 and 32 bits on CIFAR-10, MS-COCO and, those without labels, on GIST
-leaders            the ten that did best on CIFAR-10 there, at more code lengths and seeds, and on cifar-2
+leaders            the ten that did best on CIFAR-10 there, at more code lengths and seeds, on cifar-2 and VOC 2007
 images             whole networks fine-tuned on CIFAR-10 and VOC 2007, in parts (`_image_grid`)
 """
 
@@ -134,6 +134,7 @@ def _leaders(results) -> list[Cell]:
         cells += _side_by_side("cifar-1", CIFAR_FEATURES, (12, 16, 24, 32, 48, 64), SEEDS, method)
         cells += _side_by_side("cifar-2", CIFAR_FEATURES, (16, 32, 48), (0,), method)
         if not get_method(method).single_label:
+            cells += _side_by_side("voc2007", "voc2007", (12, 24, 32, 48), SEEDS, method)
             cells += _side_by_side("coco", "coco", (12, 24, 48, 64), (0,), method)
     return cells
 

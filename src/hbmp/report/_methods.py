@@ -11,20 +11,14 @@ from hbmp._table import Table
 from hbmp.hasher import get_method
 from hbmp.recipes import _tables
 from hbmp.recipes._image_grid import learned_anyway
-from hbmp.recipes._settings import IMAGE_EPOCHS, default_params, network
-from hbmp.report._tables import group_name, machine_text, mean_text
+from hbmp.report._tables import at_defaults, group_name, machine_text, mean_text
 
 
 def methods_tables(records: list[dict]) -> dict[str, Table]:
     """For each protocol with results of more than HBMP, a row a method by the protocol's own score, best first."""
     groups: dict[str, list[dict]] = defaultdict(list)
     for record in records:
-        cell = record["cell"]
-        settings = [default_params(cell["method"], cell["protocol"])]
-        if cell["protocol"] in IMAGE_EPOCHS:
-            settings.append(network(cell["protocol"]))
-        learned = cell["codes"] == "function" or cell["codes"].startswith("prefix")
-        if learned and cell["params"] in settings:
+        if at_defaults(record["cell"]):
             groups[group_name(record)].append(record)
     return {
         name: _table(name, group)
