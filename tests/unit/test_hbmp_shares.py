@@ -171,3 +171,25 @@ def test_weights_lie_between_equal_ones_and_the_pursuits(blobs):
     np.testing.assert_allclose(half.bit_weights_, (found + found.mean()) / 2)
     prefix = half.codebook_.weights_for(5)
     np.testing.assert_allclose(half.weights_for(5), (prefix + prefix.mean()) / 2)
+
+
+def test_weights_must_earn_their_price(monkeypatch):
+    """Half and whole weights gain these over none, among new instances and among learned ones."""
+    trial = _held_out.Trial(None, None, None, None)
+
+    def chosen(half, whole):
+        gains = {0.0: (0, 0), 0.5: half, 1.0: whole}
+        weights = np.array([1.0, 3.0])  # whole: 1 and 3; half: 1.5 and 2.5
+
+        def retrieval(label_share, found=None):
+            share = 0.0 if found is None else 2.0 - found[0]
+            return np.array([0.8, 0.9]) + gains[share]
+
+        monkeypatch.setattr(trial, "retrieval", retrieval)
+        return trial.best(weights, label_shares=(0.0,))[2]
+
+    assert chosen((0.0009, 0.0009), (0.0019, 0.0019)) == 0
+    assert chosen((0.002, 0.002), (0.0015, 0.0015)) == 0.5
+    assert chosen((0.002, 0.002), (0.0025, 0.0025)) == 0.5  # half a tenth of a point more is not worth it
+    assert chosen((0.002, 0.002), (0.0040, 0.0040)) == 1
+    assert chosen((0.002, -0.002), (0.02, -0.0001)) == 0  # both must gain
