@@ -164,7 +164,7 @@ class Network(HashFunction):
     def _new_head(self, weights, bias) -> None:
         self.weights_ |= {"head.weight": weights, "head.bias": bias}
         self.n_bits_ = len(bias)
-        vars(self).pop("_module", None)  # built again from the weights
+        self.__dict__.pop("_module", None)  # built again from the weights
 
     def pretrained_features(self, X):
         """What the backbone gives for images before any training, (n, n_features)."""
