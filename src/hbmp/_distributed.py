@@ -7,6 +7,7 @@ which DistributedDataParallel then averages: together exactly the gradient of on
 
 from __future__ import annotations
 
+import atexit
 import os
 
 
@@ -32,7 +33,15 @@ def join(device: str) -> str:
         if own != "cpu":
             torch.cuda.set_device(own)
         distributed.init_process_group("gloo" if own == "cpu" else "nccl")
+        atexit.register(_leave)  # a process that ends with the group's threads running is aborted now and then
     return own
+
+
+def _leave() -> None:
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def share(rows):
