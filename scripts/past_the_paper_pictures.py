@@ -15,22 +15,22 @@ import numpy as np
 
 from hbmp import protocols
 from hbmp.experiment import load_results
+from hbmp.recipes._figures import BLUE, GREY
 from hbmp.recipes._settings import STAGES_ALONE, hbmp
 from hbmp.recipes._tables import own_score
 from hbmp.report._tables import at_defaults, group_name
 
 ROOT = Path(__file__).parent.parent
 PLACES = {
-    "cifar-1": ("cifar10-efficientnet-lite0", "CIFAR-10 features, cifar-1"),
+    "cifar-1 on cifar10-efficientnet-lite0": ("cifar-1", "CIFAR-10 features, cifar-1"),
     "voc2007": ("voc2007", "VOC 2007 features"),
     "coco": ("coco", "MS-COCO features, first 5,000"),
 }
-BLUE, GREY = "#1f5fa8", "#8a9099"
+"""Groups of results, each with its protocol and a title."""
 
 
-def learned(records, protocol: str) -> list[dict]:
-    """The records of codes that functions of features gave under a protocol."""
-    place = protocol if PLACES[protocol][0] == protocol else f"{protocol} on {PLACES[protocol][0]}"
+def learned(records, place: str) -> list[dict]:
+    """The records of codes that functions of features gave in a group."""
     return [record for record in records if record["cell"]["codes"] == "function" and group_name(record) == place]
 
 
@@ -58,9 +58,9 @@ def draw_weights(records, path: Path) -> None:
     """A panel a protocol: points gained by weights, against bits."""
     figure, panels = panels_of("points of mAP over plain distance")
     as_they_are = hbmp(STAGES_ALONE)
-    for panel, protocol in zip(panels, PLACES, strict=True):
+    for panel, (place, (protocol, _)) in zip(panels, PLACES.items(), strict=True):
         measure = protocols.get(protocol).measures[0].name
-        here = [record for record in learned(records, protocol) if record["cell"]["method"] == "hbmp"]
+        here = [record for record in learned(records, place) if record["cell"]["method"] == "hbmp"]
         kinds = {
             "the pursuit's weights, labels alone": ([r for r in here if r["cell"]["params"] == as_they_are], GREY),
             "defaults": ([r for r in here if at_defaults(r["cell"])], BLUE),
@@ -82,9 +82,9 @@ def reading(measure: str, kind: str):
 def draw_queries(records, path: Path) -> None:
     """A panel a protocol: mAP against bits, by codes and by real-valued queries."""
     figure, panels = panels_of("mAP")
-    for panel, protocol in zip(panels, PLACES, strict=True):
+    for panel, (place, (protocol, _)) in zip(panels, PLACES.items(), strict=True):
         measure = protocols.get(protocol).measures[0].name
-        here = [record for record in learned(records, protocol) if at_defaults(record["cell"])]
+        here = [record for record in learned(records, place) if at_defaults(record["cell"])]
         methods = {record["cell"]["method"] for record in here}
         for kind, mark in (("real-valued queries", "o-"), ("codes", "s--")):
             score = reading(measure, kind)

@@ -203,7 +203,7 @@ class HBMP(Hasher):
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
         self._learn(X, y, book, labels, affinity, draw_seed(rng))
         targets = self.codebook_.codes[affinity.item_of_]
-        self.unmatched_ = float(((self._project(X) >= 0) != (targets > 0)).mean())
+        self.unmatched_ = float(((self._odds(X)[0] >= 0) != (targets > 0)).mean())
         if y is None:
             self.codebook_.affinity = None  # instances are placed by the hash function
 
