@@ -22,7 +22,7 @@ N_SHOWN = 10
 def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
     """Retrieve what is not in the results yet, draw, and say what was found."""
     data, images, protocol, note = at_hand(data_dir)
-    n_bits, seed = (bits or [32])[0], (seeds or [0])[0]
+    n_bits, seed = (bits or [48])[0], (seeds or [0])[0]
     rival = next(name for name in RIVALS if name in catalog.names("methods"))
     methods = ("hbmp", rival)
     records = _figures.from_images(results, "fig4", "retrieval", methods, n_bits, seed, data_dir, retrieve_images)
