@@ -10,7 +10,9 @@ from hypothesis.extra import numpy as arrays
 from sklearn.datasets import make_multilabel_classification
 
 import hbmp
+from hbmp.methods import _held_out
 from hbmp.methods._label_queries import LEAST, LabelQueries, make_queries
+from hbmp.methods._label_votes import LabelVotes
 
 
 def example(exclusive=False):
@@ -20,9 +22,13 @@ def example(exclusive=False):
     return codes, rows, rng.integers(1, 9, 9)
 
 
+def items(rows, codes):
+    return LabelVotes(rows, np.zeros(len(rows), np.float32), codes)
+
+
 def test_label_vectors_are_the_regression_of_labels_on_the_codes_of_all_instances():
     codes, rows, counts = example()
-    found = make_queries(rows, counts, codes, exclusive=False).vectors
+    found = make_queries(items(rows, codes), counts, exclusive=False).vectors
     instances = np.repeat(np.arange(9), counts)  # an item as often as it is carried
     X = codes[instances] - codes[instances].mean(axis=0)
     ridge = 0.01 * X.var(axis=0).mean() * len(X)
@@ -35,7 +41,7 @@ def test_label_vectors_are_the_regression_of_labels_on_the_codes_of_all_instance
 @pytest.mark.parametrize("exclusive", [True, False])
 def test_scores_are_those_of_a_loop(exclusive):
     codes, rows, counts = example(exclusive)
-    queries = make_queries(rows, counts, codes, exclusive=exclusive)
+    queries = make_queries(items(rows, codes), counts, exclusive=exclusive)
     rng = np.random.default_rng(1)
     odds, label_scores = rng.normal(size=(6, 5)), rng.normal(size=(6, rows.shape[1]))
     scores = queries.ask(odds, label_scores)
@@ -63,12 +69,12 @@ def test_signs_are_those_of_the_bits(odds, label_scores):
 
 def test_both_parts_are_levelled_and_nothing_breaks_where_labels_say_nothing():
     codes, rows, counts = example()
-    queries = make_queries(rows, counts, codes, exclusive=False)
+    queries = make_queries(items(rows, codes), counts, exclusive=False)
     odds, label_scores = 3 * np.ones((2, 5)), np.zeros((2, 4))
-    queries.level_with(odds, label_scores)
+    queries = queries.levelled(odds, label_scores)
     assert np.abs(0.5 * queries.vectors.sum(axis=0)).mean() == pytest.approx(3, rel=1e-5)
-    same = make_queries(rows, counts, np.ones_like(codes), exclusive=False)  # codes that tell nothing apart
-    same.level_with(odds, label_scores)
+    same = make_queries(items(rows, np.ones_like(codes)), counts, exclusive=False)  # codes that tell nothing apart
+    same = same.levelled(odds, label_scores)
     np.testing.assert_allclose(same.ask(odds, label_scores), odds)
 
 
@@ -84,6 +90,32 @@ def test_real_valued_queries_of_label_sets_retrieve_better():
     odds = model._odds(X[700:])[0]
     np.testing.assert_array_equal(model.transform(X[700:]), np.where(odds >= 0, 1, -1))
     assert retrieve(model.project(X[700:])) > retrieve(odds) > retrieve(np.sign(odds))
+
+
+@pytest.mark.parametrize(("label_scores_are", "asks"), [("right", True), ("shuffled", False)])
+def test_queries_ask_unless_held_out_instances_lose_by_it(label_scores_are, asks):
+    """Four classes in eight bits; bits are noisy, and label scores know the class, or another's."""
+    rng = np.random.default_rng(0)
+    codes = np.where(rng.random((4, 8)) < 0.5, np.int8(-1), np.int8(1))
+    classes = rng.integers(4, size=400)
+    bits = codes[classes] + rng.normal(scale=1.5, size=(400, 8))
+    label_scores = 6 * np.eye(4)[classes if label_scores_are == "right" else rng.permutation(classes)]
+    queries = make_queries(items(np.eye(4, dtype=np.float32), codes), np.bincount(classes), exclusive=True)
+    trial = _held_out.Trial((bits[:200], bits[:200]), (bits[200:], bits[200:]), classes[:200], classes[200:])
+    assert trial.asks(queries, label_scores[:200], 0.0) is asks
+
+
+def test_a_model_that_does_not_ask_gives_log_odds(monkeypatch, blobs):
+    X, y = blobs
+    monkeypatch.setattr(_held_out, "FEWEST", 50)
+    monkeypatch.setattr(_held_out.Trial, "asks", lambda *_: False)
+    model = hbmp.HBMP(8, random_state=0).fit(X, y)
+    assert model.queries_ is None
+    np.testing.assert_array_equal(model.project(X), model._odds(X)[0])
+    monkeypatch.setattr(_held_out.Trial, "asks", lambda *_: True)
+    asking = hbmp.HBMP(8, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(asking.transform(X), model.transform(X))
+    assert not np.array_equal(asking.project(X), model.project(X))
 
 
 def test_without_label_scores_a_score_is_its_bits_log_odds():

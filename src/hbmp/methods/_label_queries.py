@@ -19,12 +19,15 @@ Past the paper (docs/beyond-the-paper.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, softmax
 
+from hbmp.methods._label_votes import LabelVotes
+
 LEAST = 1e-3  # of its log-odds, that every bit keeps
+LEVELLED = 2000  # instances, about, that are enough to choose ρ by
 _RIDGE = 0.01  # of the mean variance of a bit
 
 
@@ -44,19 +47,19 @@ class LabelQueries:
         probabilities = softmax(label_scores, axis=1) if self.exclusive else expit(label_scores)
         return probabilities @ self.vectors
 
-    def level_with(self, odds: np.ndarray, label_scores: np.ndarray) -> None:
-        """Choose ρ by these, so that neither part outweighs the other."""
+    def levelled(self, odds: np.ndarray, label_scores: np.ndarray) -> LabelQueries:
+        """With ρ by these, so that neither part outweighs the other."""
         size = np.abs(self._wanted(label_scores)).mean()
-        if size > 0:
-            self.vectors = (self.vectors * (np.abs(odds).mean() / size)).astype(np.float32)
+        factor = np.abs(odds).mean() / size if size > 0 else 1.0
+        return replace(self, vectors=(self.vectors * factor).astype(np.float32))
 
 
-def make_queries(label_rows, counts, codes, *, exclusive: bool) -> LabelQueries:
-    """Label vectors of items, ρ = 1; label_rows: (items, labels), codes: (items, bits)."""
+def make_queries(votes: LabelVotes, counts: np.ndarray, *, exclusive: bool) -> LabelQueries:
+    """Label vectors by the labels and codes of items, the same that vote; ρ = 1. counts: of the items."""
     weights = (counts / counts.sum())[:, None]
-    codes = codes.astype(np.float64)
+    codes = votes.codes.astype(np.float64)
     centred = codes - (weights * codes).sum(axis=0)
     spread = (weights * centred).T @ centred
     spread += _RIDGE * max(np.trace(spread) / len(spread), 1e-12) * np.eye(len(spread))
-    vectors = np.linalg.solve(spread, centred.T @ (weights * label_rows)).T
+    vectors = np.linalg.solve(spread, centred.T @ (weights * votes.label_rows)).T
     return LabelQueries(vectors.astype(np.float32), exclusive)

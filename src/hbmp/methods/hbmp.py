@@ -27,15 +27,13 @@ from hbmp.labels import has_label_sets, is_label_matrix
 from hbmp.methods import _held_out
 from hbmp.methods._candidates import Candidate, candidates, check_shares
 from hbmp.methods._function import copied, make_function, suited_to
-from hbmp.methods._label_queries import LabelQueries, make_queries
-from hbmp.methods._label_votes import LabelVotes, label_targets, make_votes, split_scores
+from hbmp.methods._label_queries import LEVELLED, LabelQueries, make_queries
+from hbmp.methods._label_votes import LabelVotes, label_targets, make_votes
 from hbmp.methods._lessons import Lesson, n_labels, teach
 from hbmp.methods._training_plan import TrainingPlan, check_plan, many_images, usual_plan
 from hbmp.methods._unlabelled import Rebuilding
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
-
-_LEVELLED = 2000  # training instances, at least, by which label queries are made as large as log-odds
 
 
 class _Paper(str):
@@ -201,7 +199,7 @@ class HBMP(Hasher):
         self.feature_share_, self.centre_share_ = found[shares.book].shares
         self.label_share_, self.weight_share_ = float(shares.label_share), float(shares.weight_share)
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
-        self._learn(X, y, book, labels, affinity, draw_seed(rng))
+        self._learn(X, y, book, labels, affinity, draw_seed(rng), asks=shares.asks)
         targets = self.codebook_.codes[affinity.item_of_]
         self.unmatched_ = float(((self._odds(X)[0] >= 0) != (targets > 0)).mean())
         if y is None:
@@ -231,7 +229,7 @@ class HBMP(Hasher):
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
         self.unmatched_ = 0.0
 
-    def _learn(self, X, y, book, labels, affinity, seed):
+    def _learn(self, X, y, book, labels, affinity, seed, *, asks: bool):
         """Stage two: the hash function, with label scores beside its bits where labels vote."""
         if labels is None and self.contrast_share_ == 0 and not self.bagging_:
             self.function_.fit(X, book.codes[affinity.item_of_], bit_weights=book.weights, random_state=seed)
@@ -242,9 +240,9 @@ class HBMP(Hasher):
         self.votes_ = self.queries_ = None
         if labels is not None:
             self.votes_ = make_votes(labels, affinity, self.codebook_.codes)
-            kind = {"exclusive": labels.ndim == 1}
-            self.queries_ = make_queries(self.votes_.label_rows, affinity.counts_, self.codebook_.codes, **kind)
-            self.queries_.level_with(*self._odds(X[:: max(1, len(X) // _LEVELLED)]))
+            odds, label_scores = self._odds(X[:: max(1, len(X) // LEVELLED)])
+            queries = make_queries(self.votes_, affinity.counts_, exclusive=labels.ndim == 1)
+            self.queries_ = queries.levelled(odds, label_scores) if asks else None
 
     def _teach(self, function, X, y, books, affinity, labels, seed, rows=slice(None)):
         """Train a function on these rows to give the bits of all books, then label scores."""
@@ -281,12 +279,8 @@ class HBMP(Hasher):
         learned, held, searched = _held_out.parts(len(X), rng)
         function = self._function(X)
         self._teach(function, X, y, books, affinity, labels, draw_seed(rng), rows=learned)
-        votes = [make_votes(labels, affinity, book.codes) for book in books]
-        scores = [split_scores(function.project(X[rows]), votes) for rows in (held, searched)]
-        trials = [_held_out.Trial(a, b, labels[held], labels[searched]) for a, b in zip(*scores, strict=True)]
-        weights = [book.weights for book in books]
-        chosen = _held_out.choose(trials, weights, **{f"{name}s": (share,) for name, share in fixed.items()})
-        return replace(chosen, **fixed)
+        scored = {"held": (held, function.project(X[held])), "learned": (searched, function.project(X[searched]))}
+        return _held_out.judged(**scored, affinity=affinity, books=books, labels=labels, fixed=fixed)
 
     def _plan(self, X, y) -> TrainingPlan:
         """How the function is taught: as given, or by what is known of the instances."""
