@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -156,6 +158,7 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
         teach(function, X, found, *rest, **named)
 
     monkeypatch.setattr(hbmp_file, "teach", watched)
+    monkeypatch.setattr(Network, "pretrained", True)
     model = hbmp.HBMP(8, function=Network("tiny", epochs=1, device="cpu"), random_state=0)
     y, voting = np.arange(24) % 3, []
     for many in (24, 25):
@@ -166,6 +169,17 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
     how = [(lesson.codes.shape[1], lesson.contrast_share, lesson.normalise) for lesson in lessons]
     assert how == [(48, 0.75, True), (8, 0.25, False), (8, 0.75, False), (8, 0.25, False)]
     assert voting == [False, True, True, True]
+
+
+def test_networks_that_start_from_random_weights_learn_no_further_bits():
+    images = np.zeros((2000, 8, 8, 3), np.uint8)
+    plan = partial(_training_plan.usual_plan, images, np.arange(2000) % 3, n_bits=8, nested=True)
+    assert (plan(pretrained=True).extra_bits, plan(pretrained=False).extra_bits) == (40, 0)
+    backbones = ("tiny", hbmp.backbones.AlexNet(pretrained=False), hbmp.backbones.AlexNet(pretrained="weights.pth"))
+    assert [Network(backbone).pretrained for backbone in backbones] == [False, False, True]
+    own = hbmp.backbones.Module(torch.nn.Flatten(), size=8)
+    assert Network(own).pretrained  # what is brought along is taken for trained
+    assert not hbmp.functions.Linear().pretrained
 
 
 def test_settings_of_the_training_are_checked(classes):

@@ -29,6 +29,11 @@ class HashFunction(BaseEstimator):
         """Whether this function can minimise any loss of its scores."""
         return type(self).learn is not HashFunction.learn
 
+    @property
+    def pretrained(self) -> bool:
+        """Whether training starts from what other data have taught."""
+        return False
+
     def fit(self, X: np.ndarray, targets: np.ndarray, *, bit_weights=None, random_state=None):
         """Learn the targets; the same seed gives the same function."""
         targets = np.ascontiguousarray(targets)

@@ -166,6 +166,11 @@ class Network(HashFunction):
         self.n_bits_ = len(bias)
         self.__dict__.pop("_module", None)  # built again from the weights
 
+    @property
+    def pretrained(self) -> bool:
+        """Whether the backbone starts from weights that it has learned, and not from random ones."""
+        return getattr(self._described_backbone(), "pretrained", True) is not False
+
     def pretrained_features(self, X):
         """What the backbone gives for images before any training, (n, n_features)."""
         from hbmp.images import as_images

@@ -94,8 +94,9 @@ class HBMP(Hasher):
     bagging : whether each bit learns from a sample of its own, so that bits err at different instances; "auto" is for
         2,000 feature vectors of classes and more, unless label_share is 0
     extra_bits : how many bits more the function learns, which are then dropped; "auto" is what is missing to 48 for
-        2,000 images of classes and more, and 0 otherwise. Departs from Eq. 12, because a network learns better features
-        from more bits: mAP on cifar-1 images with 12 of 48 bits is 0.909, with 12 alone 0.902 (`_training_plan`)
+        2,000 images of classes and more and a pretrained network, and 0 otherwise. Departs from Eq. 12, because such a
+        network learns better features from more bits: mAP on cifar-1 images with 12 of 48 bits is 0.909, with 12 alone
+        0.902 (`_training_plan`)
     label_share : how much of a score comes from labels that vote with their codes, 0 to 1; "auto" chooses on held-out
         training instances, is 0 for 2,000 images of classes and more, and beyond 2,000 labels. Departs from Eq. 11,
         because that lifts mAP@5K on MS-COCO at 16 bits from 0.754 to 0.790
@@ -286,7 +287,8 @@ class HBMP(Hasher):
         """How the function is taught: as given, or by what is known of the instances."""
         usual = TrainingPlan()
         if self.function_.by_gradients and y is not None and self.label_share != 0:
-            usual = usual_plan(X, y, n_bits=self.n_bits, nested=self.scheme != "constant" and not self.refine)
+            nested = self.scheme != "constant" and not self.refine
+            usual = usual_plan(X, y, n_bits=self.n_bits, nested=nested, pretrained=self.function_.pretrained)
         given = {name: getattr(self, name) for name in ("contrast_share", "bagging", "extra_bits")}
         plan = replace(usual, **{name: value for name, value in given.items() if value != "auto"})
         if plan.extra_bits and not self.function_.by_gradients:
