@@ -12,38 +12,33 @@ from sklearn.datasets import make_multilabel_classification
 import hbmp
 from hbmp.methods import _held_out
 from hbmp.methods._label_queries import LEAST, LabelQueries, make_queries
-from hbmp.methods._label_votes import LabelVotes
 
 
 def example(exclusive=False):
     rng = np.random.default_rng(0)
-    codes = np.where(rng.random((9, 5)) < 0.5, -1, 1).astype(np.int8)
-    rows = np.eye(9, dtype=np.float32) if exclusive else (rng.random((9, 4)) < 0.5).astype(np.float32)
-    return codes, rows, rng.integers(1, 9, 9)
+    codes = np.where(rng.random((40, 5)) < 0.5, -1, 1).astype(np.int8)
+    return codes, rng.integers(4, size=40) if exclusive else (rng.random((40, 4)) < 0.5).astype(np.float32)
 
 
-def items(rows, codes):
-    return LabelVotes(rows, np.zeros(len(rows), np.float32), codes)
-
-
-def test_label_vectors_are_the_regression_of_labels_on_the_codes_of_all_instances():
-    codes, rows, counts = example()
-    found = make_queries(items(rows, codes), counts, exclusive=False).vectors
-    instances = np.repeat(np.arange(9), counts)  # an item as often as it is carried
-    X = codes[instances] - codes[instances].mean(axis=0)
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_label_vectors_are_the_regression_of_labels_on_codes(exclusive):
+    codes, labels = example(exclusive)
+    found = make_queries(codes, labels, 6 if exclusive else 4)
+    assert found.exclusive is exclusive
+    X = codes - codes.mean(axis=0)
     ridge = 0.01 * X.var(axis=0).mean() * len(X)
-    for label, vector in enumerate(found):
-        y = rows[instances, label]
+    for label, vector in enumerate(found.vectors[:4]):
+        y = (labels == label).astype(float) if exclusive else labels[:, label]
         best = np.linalg.solve(X.T @ X + ridge * np.eye(5), X.T @ (y - y.mean()))
         np.testing.assert_allclose(vector, best, atol=1e-5)
+    assert not found.vectors[4:].any()  # of classes that nobody here has
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
 def test_scores_are_those_of_a_loop(exclusive):
-    codes, rows, counts = example(exclusive)
-    queries = make_queries(items(rows, codes), counts, exclusive=exclusive)
+    queries = make_queries(*example(exclusive), 4)
     rng = np.random.default_rng(1)
-    odds, label_scores = rng.normal(size=(6, 5)), rng.normal(size=(6, rows.shape[1]))
+    odds, label_scores = rng.normal(size=(6, 5)), rng.normal(size=(6, 4))
     scores = queries.ask(odds, label_scores)
     for i in range(6):
         p = np.exp(label_scores[i])
@@ -68,12 +63,12 @@ def test_signs_are_those_of_the_bits(odds, label_scores):
 
 
 def test_both_parts_are_levelled_and_nothing_breaks_where_labels_say_nothing():
-    codes, rows, counts = example()
-    queries = make_queries(items(rows, codes), counts, exclusive=False)
+    codes, labels = example()
+    queries = make_queries(codes, labels, 4)
     odds, label_scores = 3 * np.ones((2, 5)), np.zeros((2, 4))
     queries = queries.levelled(odds, label_scores)
     assert np.abs(0.5 * queries.vectors.sum(axis=0)).mean() == pytest.approx(3, rel=1e-5)
-    same = make_queries(items(rows, np.ones_like(codes)), counts, exclusive=False)  # codes that tell nothing apart
+    same = make_queries(np.ones_like(codes), labels, 4)  # codes that tell nothing apart
     same = same.levelled(odds, label_scores)
     np.testing.assert_allclose(same.ask(odds, label_scores), odds)
 
@@ -100,9 +95,8 @@ def test_queries_ask_unless_held_out_instances_lose_by_it(label_scores_are, asks
     classes = rng.integers(4, size=400)
     bits = codes[classes] + rng.normal(scale=1.5, size=(400, 8))
     label_scores = 6 * np.eye(4)[classes if label_scores_are == "right" else rng.permutation(classes)]
-    queries = make_queries(items(np.eye(4, dtype=np.float32), codes), np.bincount(classes), exclusive=True)
     trial = _held_out.Trial((bits[:200], bits[:200]), (bits[200:], bits[200:]), classes[:200], classes[200:])
-    assert trial.asks(queries, label_scores[:200], 0.0) is asks
+    assert trial.asks(label_scores[:200], 0.0) is asks
 
 
 def test_a_model_that_does_not_ask_gives_log_odds(monkeypatch, blobs):

@@ -3,15 +3,14 @@
 Codes are compared with codes as they are, but a query may bring real numbers: how much each bit is worth to it.
 Log-odds say how sure a bit is. What retrieves is something else: which items share labels with the query.
 
-    U      codes                 (items, bits)
-    Y      labels of items       (items, labels)   0/1; for classes the rows of a unit matrix
-    c      counts                (items,)          how many instances carry an item
-    V      label vectors         (labels, bits)    minimise Σ_i c_i ‖Y_i - V (U_i - ū)‖², with a small ridge
-    p      label probabilities   (n, labels)       softmax of label scores for classes, sigmoid for label sets
-    ψ      log-odds of bits      (n, bits)
-    q      scores                (n, bits)         ψ + ρ p V where that has the sign of ψ, a thousandth of ψ elsewhere
+    B      codes                 (n, bits)       of training instances, as the function gives them
+    Y      labels                (n, labels)     0/1; of a class a single 1
+    V      label vectors         (labels, bits)  minimise Σ_i ‖Y_i - V (B_i - b̄)‖², with a small ridge
+    p      label probabilities   (m, labels)     softmax of label scores for classes, sigmoid for label sets
+    ψ      log-odds of bits      (m, bits)
+    q      scores                (m, bits)       ψ + ρ p V where that has the sign of ψ, a thousandth of ψ elsewhere
 
-V u is the best linear guess at the labels behind a code u, so that p V u is the number of labels that a query shares
+V b is the best linear guess at the labels behind a code b, so that p V b is the number of labels that a query shares
 with it, to expect. ρ makes both parts equally large on average. Signs are those of ψ: a query has the code of its item.
 
 Past the paper (docs/beyond-the-paper.md).
@@ -22,12 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit, softmax
 
-from hbmp.methods._label_votes import LabelVotes
-
 LEAST = 1e-3  # of its log-odds, that every bit keeps
-LEVELLED = 2000  # instances, about, that are enough to choose ρ by
 _RIDGE = 0.01  # of the mean variance of a bit
 
 
@@ -54,12 +51,17 @@ class LabelQueries:
         return replace(self, vectors=(self.vectors * factor).astype(np.float32))
 
 
-def make_queries(votes: LabelVotes, counts: np.ndarray, *, exclusive: bool) -> LabelQueries:
-    """Label vectors by the labels and codes of items, the same that vote; ρ = 1. counts: of the items."""
-    weights = (counts / counts.sum())[:, None]
-    codes = votes.codes.astype(np.float64)
-    centred = codes - (weights * codes).sum(axis=0)
-    spread = (weights * centred).T @ centred
+def make_queries(codes: np.ndarray, labels: np.ndarray, n_labels: int) -> LabelQueries:
+    """Label vectors by instances, ρ = 1; codes: (n, bits), labels: numbers of classes or rows of 0/1."""
+    exclusive = labels.ndim == 1
+    rows = _one_hot(labels, n_labels) if exclusive else sparse.csr_array(labels)
+    centred = codes - codes.mean(axis=0)
+    spread = centred.T @ centred / len(codes)
     spread += _RIDGE * max(np.trace(spread) / len(spread), 1e-12) * np.eye(len(spread))
-    vectors = np.linalg.solve(spread, centred.T @ (weights * votes.label_rows)).T
+    vectors = np.linalg.solve(spread, (rows.T @ centred).T / len(codes)).T
     return LabelQueries(vectors.astype(np.float32), exclusive)
+
+
+def _one_hot(classes: np.ndarray, n_classes: int) -> sparse.csr_array:
+    n = len(classes)
+    return sparse.csr_array((np.ones(n), (np.arange(n), classes)), shape=(n, n_classes))

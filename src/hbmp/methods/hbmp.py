@@ -27,7 +27,7 @@ from hbmp.labels import has_label_sets, is_label_matrix
 from hbmp.methods import _held_out
 from hbmp.methods._candidates import Candidate, candidates, check_shares
 from hbmp.methods._function import copied, make_function, suited_to
-from hbmp.methods._label_queries import LEVELLED, LabelQueries, make_queries
+from hbmp.methods._label_queries import LabelQueries, make_queries
 from hbmp.methods._label_votes import LabelVotes, label_targets, make_votes
 from hbmp.methods._lessons import Lesson, n_labels, teach
 from hbmp.methods._training_plan import TrainingPlan, check_plan, many_images, usual_plan
@@ -79,9 +79,9 @@ class HBMP(Hasher):
         "distance_levels" is the paper's neighbourhood. Departs from its Sec. 4, because on GIST descriptors it leads
         ITQ, which levels do not: NDCG 0.897 at 32 bits against 0.885 and 0.858 (docs/beyond-the-paper.md)
     feature_share : how much of an "auto" affinity says how alike the mean features of two classes or label sets are, 0
-        to 1; "auto" is a half, and for classes the best of four on held-out training instances. Departs from Eq. 1,
-        because codes of alike classes are then alike and easier to learn: on 100 kinds of MS-COCO images mAP at 32 bits
-        rises from 0.347 to 0.413 (docs/beyond-the-paper.md)
+        to 1; "auto" is a half, for label sets of fewer than 16 bits 0.7, and for classes the best of four on held-out
+        training instances. Departs from Eq. 1, because codes of alike classes are then alike and easier to learn: on
+        100 kinds of MS-COCO images mAP at 32 bits rises from 0.347 to 0.413 (docs/beyond-the-paper.md)
     centre_share : how much of its mean affinity an "auto" affinity takes off each label set, 0 to 1
         (`affinities.Centred`); "auto" is 0, and for label sets 0 or a quarter, chosen on held-out training instances
     function : "auto" (a kernel, from 20,000 instances on a small network, with a smoothed logistic loss; for images
@@ -200,9 +200,8 @@ class HBMP(Hasher):
         self.feature_share_, self.centre_share_ = found[shares.book].shares
         self.label_share_, self.weight_share_ = float(shares.label_share), float(shares.weight_share)
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
-        self._learn(X, y, book, labels, affinity, draw_seed(rng), asks=shares.asks)
-        targets = self.codebook_.codes[affinity.item_of_]
-        self.unmatched_ = float(((self._odds(X)[0] >= 0) != (targets > 0)).mean())
+        self._learn(X, y, book, labels, affinity, draw_seed(rng))
+        self._look_back(X, labels, affinity, asks=shares.asks)
         if y is None:
             self.codebook_.affinity = None  # instances are placed by the hash function
 
@@ -230,7 +229,7 @@ class HBMP(Hasher):
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
         self.unmatched_ = 0.0
 
-    def _learn(self, X, y, book, labels, affinity, seed, *, asks: bool):
+    def _learn(self, X, y, book, labels, affinity, seed):
         """Stage two: the hash function, with label scores beside its bits where labels vote."""
         if labels is None and self.contrast_share_ == 0 and not self.bagging_:
             self.function_.fit(X, book.codes[affinity.item_of_], bit_weights=book.weights, random_state=seed)
@@ -241,9 +240,14 @@ class HBMP(Hasher):
         self.votes_ = self.queries_ = None
         if labels is not None:
             self.votes_ = make_votes(labels, affinity, self.codebook_.codes)
-            odds, label_scores = self._odds(X[:: max(1, len(X) // LEVELLED)])
-            queries = make_queries(self.votes_, affinity.counts_, exclusive=labels.ndim == 1)
-            self.queries_ = queries.levelled(odds, label_scores) if asks else None
+
+    def _look_back(self, X, labels, affinity, *, asks: bool):
+        """What the trained function makes of its instances: how many bits it misses, which codes the labels get."""
+        odds, label_scores = self._odds(X)
+        codes = np.where(odds >= 0, np.int8(1), np.int8(-1))
+        self.unmatched_ = float((codes != self.codebook_.codes[affinity.item_of_]).mean())
+        if labels is not None and asks:
+            self.queries_ = make_queries(codes, labels, label_scores.shape[1]).levelled(odds, label_scores)
 
     def _teach(self, function, X, y, books, affinity, labels, seed, rows=slice(None)):
         """Train a function on these rows to give the bits of all books, then label scores."""
@@ -386,6 +390,7 @@ class HBMP(Hasher):
             affinity,
             self.function_.pretrained_features(X) if is_images(X) and self.feature_share != 0 else X,
             y,
+            n_bits=self.n_bits,
             feature_share=self.feature_share,
             centre_share=self.centre_share,
             intercept=self.intercept if self.scheme == "regress" or self.intercept is True else False,
