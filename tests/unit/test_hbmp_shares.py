@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -79,12 +81,15 @@ def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     label_sets = np.eye(6, dtype=int)[y]
     seen.clear()
     model = small(12).fit(X, label_sets)
-    assert seen == [(320, 3 * 12), (400, 12)]  # of three plans
-    assert (model.feature_share_, model.centre_share_) in ((0.5, 0), (0.5, 0.25))
+    assert seen == [(320, 2 * 3 * 12), (400, 12)]  # of two feature shares, and three plans each
+    assert (model.feature_share_, model.centre_share_) in itertools.product((0.5, 0.7), (0, 0.25))
+    seen.clear()
+    assert small(16).fit(X, label_sets).feature_share_ == 0.5
+    assert seen == [(320, 3 * 16), (400, 16)]  # of three plans
     seen.clear()
     monkeypatch.setattr(_candidates, "MOST_ITEMS", 5)
-    assert small(12).fit(X, label_sets).centre_share_ == 0
-    assert seen == [(320, 12), (400, 12)]
+    assert small(16).fit(X, label_sets).centre_share_ == 0
+    assert seen == [(320, 16), (400, 16)]
 
 
 def test_a_constant_is_free_where_it_is_asked_for(label_rows, blobs):

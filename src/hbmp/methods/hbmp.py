@@ -79,9 +79,9 @@ class HBMP(Hasher):
         "distance_levels" is the paper's neighbourhood. Departs from its Sec. 4, because on GIST descriptors it leads
         ITQ, which levels do not: NDCG 0.897 at 32 bits against 0.885 and 0.858 (docs/beyond-the-paper.md)
     feature_share : how much of an "auto" affinity says how alike the mean features of two classes or label sets are, 0
-        to 1; "auto" is a half, for label sets of fewer than 16 bits 0.7, and for classes the best of four on held-out
-        training instances. Departs from Eq. 1, because codes of alike classes are then alike and easier to learn: on
-        100 kinds of MS-COCO images mAP at 32 bits rises from 0.347 to 0.413 (docs/beyond-the-paper.md)
+        to 1; "auto" is a half, for classes the best of four and for label sets below 16 bits the best of two on
+        held-out training instances. Departs from Eq. 1, because codes of alike classes are then alike and easier to
+        learn: on 100 kinds of MS-COCO images mAP at 32 bits rises from 0.347 to 0.413 (docs/beyond-the-paper.md)
     centre_share : how much of its mean affinity an "auto" affinity takes off each label set, 0 to 1
         (`affinities.Centred`); "auto" is 0, and for label sets 0 or a quarter, chosen on held-out training instances
     function : "auto" (a kernel, from 20,000 instances on a small network, with a smoothed logistic loss; for images
