@@ -20,7 +20,7 @@ BITS = 6
 ALL = {
     "dpsh": {},
     "dtsh": {"partners": 99},
-    "mihash": {},
+    "mihash": {"slope": 3.0},
     "hashnet": {},
     "dsrh": {"length": 198},
     "drsch": {"partners": 99},
@@ -91,7 +91,7 @@ def plain_dtsh(u, labels):
 
 
 def plain_mihash(u, labels):
-    codes = 2 / (1 + torch.exp(-u)) - 1
+    codes = 2 / (1 + torch.exp(-3 * u)) - 1
     bins, width, n = BITS // 2, BITS / (BITS // 2), len(u)
     total = 0
     for i in range(n):
