@@ -207,13 +207,13 @@ def test_figures_show_the_codes_that_a_run_kept(tmp_path):
         records.tofile(tmp_path / "cifar10" / f"{name}.bin")
     labels = datasets.load("cifar10", tmp_path).labels
     split = protocols.get("cifar-1", query_per_class=4, train_per_class=4).split(datasets.load("cifar10", tmp_path), 0)
-    for n_bits in (48,):
-        centres = rng.choice(np.array([-1, 1], np.int8), (10, n_bits))
-        query, database = centres[labels[split.query]], centres[labels[split.database]]
-        codes = Codes(query, database, np.ones(n_bits))
-        for method in ("hbmp", "mihash"):
-            path = tmp_path / "codes" / f"{_image_grid.figure_cell(method, n_bits, 0).key}.npz"
-            _queue.save_codes(path, codes, split)
+    n_bits = 48
+    centres = rng.choice(np.array([-1, 1], np.int8), (10, n_bits))
+    query, database = centres[labels[split.query]], centres[labels[split.database]]
+    codes = Codes(query, database, np.ones(n_bits))
+    for method in ("hbmp", "mihash"):
+        path = tmp_path / "codes" / f"{_image_grid.figure_cell(method, n_bits, 0).key}.npz"
+        _queue.save_codes(path, codes, split)
     for figure in ("fig3", "fig4"):
         text = recipes.reproduce(figure, data_dir=tmp_path, results=tmp_path, device="cpu")
         assert "networks trained on" in text

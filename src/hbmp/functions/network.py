@@ -169,7 +169,7 @@ class Network(HashFunction):
     @property
     def pretrained(self) -> bool:
         """Whether the backbone starts from weights that it has learned, and not from random ones."""
-        return getattr(self._described_backbone(), "pretrained", True) is not False
+        return getattr(catalog.resolve("backbones", self.backbone), "pretrained", True) is not False
 
     def pretrained_features(self, X):
         """What the backbone gives for images before any training, (n, n_features)."""

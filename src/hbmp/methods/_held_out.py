@@ -70,6 +70,11 @@ def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float
     return (1 - label_share) * bit_scores + label_share * votes
 
 
+def signs(log_odds: np.ndarray) -> np.ndarray:
+    """Codes, int8."""
+    return np.where(log_odds >= 0, np.int8(1), np.int8(-1))
+
+
 def shrink(weights: np.ndarray, share: float) -> np.ndarray:
     """Weights between equal ones and these; the equal ones are their mean, or that of their sizes where it is not
     positive, because a distance must grow with every bit that differs."""
@@ -102,27 +107,26 @@ class Trial:
 
     def asks(self, label_scores: np.ndarray, label_share: float) -> bool:
         """Whether real-valued queries retrieve as well or better when they ask for labels."""
-        bits, votes = self.held
-        odds, learned = blend(bits, votes, label_share), self._codes(label_share)[1]
-        queries = make_queries(learned, self.learned_labels, label_scores.shape[1])
-        asked = queries.levelled(odds, label_scores).ask(odds, label_scores)
-        asking = self._by_scores(asked, label_share)
-        return asking > self._by_scores(odds, label_share) - ASKING_PRICE
+        odds, of_learned = self._odds(label_share)
+        held, learned = signs(odds), signs(of_learned)
+        queries = make_queries(learned, self.learned_labels, label_scores.shape[1]).levelled(odds, label_scores)
+        asking = self._by_scores(queries.ask(odds, label_scores), held, learned)
+        return asking > self._by_scores(odds, held, learned) - ASKING_PRICE
 
-    def _by_scores(self, scores: np.ndarray, label_share: float) -> float:
+    def _by_scores(self, scores: np.ndarray, held: np.ndarray, learned: np.ndarray) -> float:
         """How well some of the held-out instances, as real-valued queries, retrieve the others and the learned ones."""
-        held, learned = self._codes(label_share)
         n, labels = min(len(scores) // 2, _QUERIES), self.held_labels
         databases = ((held[n:], labels[n:]), (learned, self.learned_labels))
         found = [_precision(mean_average_precision, scores[:n], codes, labels[:n], of) for codes, of in databases]
         return float(np.mean(found))
 
-    def _codes(self, label_share: float) -> list[np.ndarray]:
-        return [_signs(blend(bits, votes, label_share)) for bits, votes in (self.held, self.learned)]
+    def _odds(self, label_share: float) -> list[np.ndarray]:
+        """Log-odds of the held-out and of the learned instances."""
+        return [blend(bits, votes, label_share) for bits, votes in (self.held, self.learned)]
 
     def retrieval(self, label_share: float, weights=None) -> np.ndarray:
         """How well held-out queries retrieve among themselves, and among the learned instances."""
-        held, learned = self._codes(label_share)
+        held, learned = map(signs, self._odds(label_share))
         labels = self.held_labels
         among = _precision(self_retrieval_map, held[:_MOST_AMONG], labels[:_MOST_AMONG], weights=weights)
         queries = (held[:_QUERIES], learned, labels[:_QUERIES], self.learned_labels)
@@ -157,7 +161,3 @@ def _precision(metric, *codes_and_labels, weights=None) -> float:
     cutoffs = (None,) if labels.ndim == 1 else (None, max(_SHORTEST_HEAD, round(_HEAD * len(labels))))
     scores = [metric(*codes_and_labels, bit_weights=weights, cutoff=cutoff, ties="average") for cutoff in cutoffs]
     return float(np.nan_to_num(np.mean(scores)))  # where no query has a neighbour
-
-
-def _signs(scores):
-    return np.where(scores >= 0, np.int8(1), np.int8(-1))

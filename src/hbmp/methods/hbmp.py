@@ -244,7 +244,7 @@ class HBMP(Hasher):
     def _look_back(self, X, labels, affinity, *, asks: bool):
         """What the trained function makes of its instances: how many bits it misses, which codes the labels get."""
         odds, label_scores = self._odds(X)
-        codes = np.where(odds >= 0, np.int8(1), np.int8(-1))
+        codes = _held_out.signs(odds)
         self.unmatched_ = float((codes != self.codebook_.codes[affinity.item_of_]).mean())
         if labels is not None and asks:
             self.queries_ = make_queries(codes, labels, label_scores.shape[1]).levelled(odds, label_scores)
