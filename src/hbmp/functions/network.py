@@ -27,6 +27,8 @@ class Network(HashFunction):
     augmentation : "none", "light", "strong", or a dict such as {"flip": 0.5, "shift": 0.1, "cutout": 0.2}
     mixup : 0, or the parameter of the Beta distribution that blends pairs of training images
     ema : how much of the averaged weights each step keeps, 0 for none
+    mirror : encode the mean of an image and its mirror image, where both mean the same: not for digits or text. Takes
+        twice as long; held-out images of cifar-1 at 12 bits gained half a point to a point of mAP
     precision : "auto" (bf16 on a GPU, float32 on a CPU), "float32", "bf16" or "fp16"
     channels_last : how pictures lie in memory on the device
     compile : compile the backbone for training and let cuDNN try out its kernels, about a minute once a process; on a
@@ -60,6 +62,7 @@ class Network(HashFunction):
         augmentation="strong",
         mixup=0.0,
         ema=0.0,
+        mirror=False,
         precision="auto",
         channels_last=True,
         compile=False,
@@ -87,6 +90,7 @@ class Network(HashFunction):
         self.augmentation = augmentation
         self.mixup = mixup
         self.ema = ema
+        self.mirror = mirror
         self.precision = precision
         self.channels_last = channels_last
         self.compile = compile
@@ -115,7 +119,7 @@ class Network(HashFunction):
         backbone = self._described_backbone()
         kept, held = _held_out(len(images), self.validation, rng)
         with seeded(seed, device), _kernels_tried_out(self.compile):
-            module = Hashing(backbone.build(), n_bits).to(device)
+            module = Hashing(backbone.build(), n_bits, mirror=self.mirror).to(device)
             if self.channels_last:
                 module = _channels_last(module)
             if self.compile:
@@ -217,7 +221,7 @@ class Network(HashFunction):
         from hbmp.functions._hashing import Hashing
 
         device = pick_device(self.device)
-        module = Hashing(self.backbone_.architecture(), self.n_bits_)
+        module = Hashing(self.backbone_.architecture(), self.n_bits_, mirror=self.mirror)
         try:
             module.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in self.weights_.items()})
         except RuntimeError as error:  # only a network of the user's own can be another one

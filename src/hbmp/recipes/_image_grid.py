@@ -12,6 +12,8 @@ by their loss and their target codes alone.
     instances    codes inferred for every training image in place of every class or label set
     figures      the rival of Figure 3 at its code length
     alexnet      HBMP and a rival with AlexNet from random weights, without any other image
+    large        HBMP nested and its closest rivals at the size the backbone was pretrained with, encoded with mirror
+                 images: better codes for more time
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Iterable
 from hbmp.experiment import Cell
 from hbmp.hasher import get_method
 from hbmp.methods._training_plan import LEAST_BITS
-from hbmp.recipes._settings import IMAGE_HBMP, SCHEMES, SEEDS, hbmp, network
+from hbmp.recipes._settings import IMAGE_HBMP, LARGE_NETWORK, SCHEMES, SEEDS, hbmp, network
 
 DATA = {"cifar-1": "cifar10", "voc2007": "voc2007", "cifar-2": "cifar10"}
 BITS = {"cifar-1": (12, 24, 32, 48), "voc2007": (12, 24, 32, 48), "cifar-2": (16, 24, 32, 48)}
@@ -29,10 +31,11 @@ FEW_BITS = {"cifar-1": (12, 32), "voc2007": (12, 32), "cifar-2": (16, 32)}
 PREFIXES = (12, 16, 24, 32)
 RIVALS = ("csq", "dpsh", "orthohash", "greedyhash", "mihash", "hashnet", "dtsh", "dpn")
 SEEDED_RIVALS = {"cifar-1": ("orthohash",)}
+CLOSEST_RIVALS = ("orthohash", "greedyhash")
 _PARTS = {
-    "cifar-1": ("nested", "rivals", "constant", "instances", "alone", "whole"),
-    "voc2007": ("nested", "rivals", "constant", "instances"),
-    "cifar-2": ("nested", "rivals", "constant", "alone", "whole"),
+    "cifar-1": ("nested", "rivals", "constant", "instances", "large", "alone", "whole"),
+    "voc2007": ("nested", "rivals", "constant", "instances", "large"),
+    "cifar-2": ("nested", "rivals", "constant", "large", "alone", "whole"),
 }
 _INSTANCES = {"cifar-1": "same_class", "voc2007": "shared_labels"}
 
@@ -61,9 +64,9 @@ def learned_anyway(cell: dict) -> bool:
     return longer and (cell["method"], cell["data"]) == ("hbmp", "cifar10")
 
 
-def _nested(protocol: str, **changes) -> list[Cell]:
+def _nested(protocol: str, *, changed_network=None, **changes) -> list[Cell]:
     longest = max(BITS[protocol])
-    params = hbmp(IMAGE_HBMP, network(protocol), changes)
+    params = hbmp(IMAGE_HBMP, network(protocol, **(changed_network or {})), changes)
     return [
         cell
         for seed in SEEDS
@@ -83,15 +86,19 @@ def _alone(protocol: str, **changes) -> list[Cell]:
     return [_cell(protocol, n_bits, seed, params) for seed in SEEDS for n_bits in FEW_BITS[protocol]]
 
 
-def _rivals(protocol: str) -> list[Cell]:
+def _large(protocol: str) -> list[Cell]:
+    return _nested(protocol, changed_network=LARGE_NETWORK) + _rivals(protocol, CLOSEST_RIVALS, **LARGE_NETWORK)
+
+
+def _rivals(protocol: str, methods=RIVALS, **changes) -> list[Cell]:
     label_sets = protocol == "voc2007"
-    methods = [name for name in RIVALS if not (label_sets and get_method(name).single_label)]
+    able = [name for name in methods if not (label_sets and get_method(name).single_label)]
     seeded = SEEDED_RIVALS.get(protocol, ())
     return [
-        _cell(protocol, n_bits, seed, network(protocol), method=method)
+        _cell(protocol, n_bits, seed, network(protocol, **changes), method=method)
         for seed in SEEDS
         for n_bits in reversed(FEW_BITS[protocol])
-        for method in (methods if seed == 0 else seeded)
+        for method in (able if seed == 0 else seeded)
     ]
 
 
@@ -127,6 +134,7 @@ _MAKERS = {
     "alexnet": _alexnet,
     "figures": _figures,
     "nested": _nested,
+    "large": _large,
     "rivals": _rivals,
     "alone": _alone,
     "whole": _whole,

@@ -33,6 +33,10 @@ IMAGE_NETWORK: dict = {
 }
 """How whole networks are trained on images, the same for every method; chosen on held-out training images."""
 
+LARGE_NETWORK: dict = {"backbone": ["efficientnet_lite0", {"size": 224}], "mirror": True}
+"""What is changed for better codes at more cost: on held-out training images of cifar-1, two seeds, mAP of HBMP at 12
+and 48 bits rose from 0.877 and 0.898 to 0.889 and 0.912 by the size, and with mirror images to 0.896 and 0.918."""
+
 IMAGE_HBMP: dict = {}
 """HBMP as measured best on images: its defaults."""
 
