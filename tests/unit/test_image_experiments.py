@@ -149,10 +149,11 @@ def test_the_grid_trains_every_cell_alike_and_in_the_order_of_its_parts():
     assert [cell.protocol for cell in cells] == sorted([cell.protocol for cell in cells], reverse=True)
     for protocol in _image_grid.DATA:
         recipes = [cell.params["function"][1] for cell in _grids.cells_of("images") if cell.protocol == protocol]
-        trained = {json.dumps({key: value for key, value in recipe.items() if key != "backbone"}) for recipe in recipes}
+        seen = ("backbone", "mirror")
+        trained = {json.dumps({key: value for key, value in recipe.items() if key not in seen}) for recipe in recipes}
         assert len(trained) == 1
-        backbones = {json.dumps(recipe["backbone"]) for recipe in recipes}
-        assert len(backbones) == (2 if protocol == "cifar-1" else 1)  # AlexNet beside the usual one
+        inputs = {json.dumps({key: recipe.get(key) for key in seen}) for recipe in recipes}
+        assert len(inputs) == (3 if protocol == "cifar-1" else 2)  # two sizes of the usual backbone, and AlexNet
     with pytest.raises(LookupError, match="No part called 'nested-coco'"):
         _grids.cells_of("images", parts=["nested-coco"])
     with pytest.raises(ValueError, match="Only the grid 'images' has parts"):

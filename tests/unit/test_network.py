@@ -134,6 +134,22 @@ def test_mixup_leaves_the_sharpness_of_hashnet_as_it_is(digits):
         assert int(loss.step) == -(-400 // 64)
 
 
+def test_with_mirror_scores_are_the_mean_of_an_image_and_its_mirror_image(digits, tmp_path):
+    pixels, y = digits
+    mirrored = np.ascontiguousarray(pixels[:, :, ::-1])
+    plain, both = (
+        hbmp.HBMP(8, function=Network(**SMALL, epochs=2, mirror=mirror), label_share=0, random_state=0).fit(pixels, y)
+        for mirror in (False, True)
+    )
+    weights, with_mirror = plain.function_.weights_, both.function_.weights_
+    assert all(np.array_equal(with_mirror[name], weights[name]) for name in weights)  # it is not a way to train
+    expected = (plain.function_.project(pixels) + plain.function_.project(mirrored)) / 2
+    np.testing.assert_allclose(both.function_.project(pixels), expected, atol=1e-5)
+    np.testing.assert_allclose(both.project(mirrored), both.project(pixels), atol=1e-5)
+    both.save(tmp_path / "model")
+    np.testing.assert_array_equal(hbmp.load(tmp_path / "model").project(pixels), both.project(pixels))
+
+
 def test_hbmp_learns_from_images_and_is_saved(digits, tmp_path):
     pixels, y = digits
     model = hbmp.HBMP(8, function=Network(**SMALL, epochs=20), random_state=0).fit(pixels, y)

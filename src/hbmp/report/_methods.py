@@ -11,7 +11,7 @@ from hbmp._table import Table
 from hbmp.hasher import get_method
 from hbmp.recipes import _tables
 from hbmp.recipes._image_grid import learned_anyway
-from hbmp.report._tables import at_defaults, group_name, machine_text, mean_text
+from hbmp.report._tables import LARGE_IMAGES, at_defaults, group_name, machine_text, mean_text
 
 
 def methods_tables(records: list[dict]) -> dict[str, Table]:
@@ -72,6 +72,7 @@ def _table(name: str, records: list[dict]) -> Table:
         f"{measure}, each method at its defaults (constants of its publication; hash functions, steps and optimiser "
         "shared where a method leaves them open), by its own distance: weighted where it has bit weights. Means over "
         f"the seeds that all methods of a column have. Sorted by {judged} bits. {protocol.caption} "
+        f"{LARGE_IMAGES + ' ' if name.endswith('images') else ''}"
         f"Times are of one cell among several on {'; '.join(machines)}."
     )
     return Table(header, tuple(rows), f"{name}: every method", caption, n_names=2)

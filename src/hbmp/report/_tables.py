@@ -14,9 +14,18 @@ import numpy as np
 from hbmp import protocols
 from hbmp._table import Table
 from hbmp.recipes import _tables
-from hbmp.recipes._settings import IMAGE_EPOCHS, IMAGE_NETWORK, STAGES_ALONE, default_params, network
+from hbmp.recipes._settings import (
+    IMAGE_EPOCHS,
+    IMAGE_NETWORK,
+    LARGE_NETWORK,
+    STAGES_ALONE,
+    default_params,
+    network,
+)
 
 PAPER_TABLES = tuple(f"table{number}" for number in range(1, 8))
+_LARGE = ", large images"
+LARGE_IMAGES = "Large images are of 224 px and encoded with their mirror images; the others are of 160 px."
 _READINGS = {"": "plain", ".weighted": "weighted", ".real-valued": "real-valued query"}
 _AFFINITIES = {"label_overlap": "by number of shared labels", "distance_levels": "distance levels"}
 _WEIGHTS = {None: "every label set the same", "count": "item weights: count", "sqrt-count": "item weights: √count"}
@@ -52,9 +61,14 @@ def group_name(record: dict) -> str:
     own = protocols.get(cell["protocol"]).data
     data = "" if cell["data"] in (own, cell["protocol"]) else f" on {cell['data']}"
     changed = f" {json.dumps(cell['protocol_params'])}" if cell["protocol_params"] else ""
+    return f"{cell['protocol']}{data}{changed}{_images(cell)}"
+
+
+def _images(cell: dict) -> str:
     function = cell["params"].get("function")
-    images = ", images" if isinstance(function, list) and function[0] == "network" else ""
-    return f"{cell['protocol']}{data}{changed}{images}"
+    if not (isinstance(function, list) and function[0] == "network"):
+        return ""
+    return _LARGE if LARGE_NETWORK.items() <= function[1].items() else ", images"
 
 
 def describe(cell: dict) -> str:
@@ -108,7 +122,7 @@ def at_defaults(cell: dict) -> bool:
     """Whether a cell's codes were learned by its method as it stands beside the others, on features or by a network."""
     settings = [default_params(cell["method"], cell["protocol"])]
     if cell["protocol"] in IMAGE_EPOCHS:
-        settings.append(network(cell["protocol"]))
+        settings += [network(cell["protocol"]), network(cell["protocol"], **LARGE_NETWORK)]
     learned = cell["codes"] == "function" or cell["codes"].startswith("prefix")
     return learned and cell["params"] in settings
 
@@ -137,7 +151,7 @@ def summary_table(records: list[dict]) -> Table:
         caption="All methods at their defaults, each by its own distance (weighted where it has bit weights), ties in "
         "database order; mean over seeds, ± one standard deviation. Where the other method has fewer seeds, HBMP's "
         "mean over those stands in brackets. On images, by whole networks, HBMP is trained once, with 48 bits; shorter "
-        "codes are their first bits. A dash where nothing was run.",
+        f"codes are their first bits. {LARGE_IMAGES} A dash where nothing was run.",
         n_names=3,
     )
 
@@ -245,7 +259,8 @@ def _piece(given) -> str:
 
 def _unlike_the_others(settings: dict) -> list[str]:
     """What a network does not have from the recipe that all image cells share."""
-    own = [key for key in settings if key != "epochs" and settings[key] != IMAGE_NETWORK.get(key)]
+    shared = {**IMAGE_NETWORK, **(LARGE_NETWORK if LARGE_NETWORK.items() <= settings.items() else {})}
+    own = [key for key in settings if key != "epochs" and settings[key] != shared.get(key)]
     texts = [f"{key} {settings[key]}" for key in own if key != "backbone"]
     if "backbone" in own:
         kind, options = _named(settings["backbone"])
