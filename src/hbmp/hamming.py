@@ -23,6 +23,11 @@ from numpy.typing import ArrayLike, NDArray
 _BLOCK_VALUES = 1 << 22  # doubles held at a time while distances are computed: 32 MB
 
 
+def signs(scores: ArrayLike) -> NDArray[np.int8]:
+    """The code of real-valued scores, int8 of the same shape; a score of zero is +1."""
+    return np.where(np.asarray(scores) >= 0, np.int8(1), np.int8(-1))
+
+
 def pack(codes: ArrayLike) -> NDArray[np.uint8]:
     """Signs (n, n_bits) to bytes (n, ceil(n_bits / 8)), bit k in byte k // 8 at value 2**(k % 8); pad bits are zero."""
     return _pack_checked(check_codes(codes))

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hbmp import catalog, storage
+from hbmp import catalog, hamming, storage
 from hbmp.images import as_images, is_images
 from hbmp.labels import as_array
 
@@ -64,7 +64,7 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def transform(self, X) -> np.ndarray:
         """Codes in {-1, +1}, int8, shape (n, n_bits); sign(0) is +1."""
-        return np.where(self.project(X) >= 0, np.int8(1), np.int8(-1))
+        return hamming.signs(self.project(X))
 
     def score(self, X, y) -> float:
         """Mean average precision when every row queries all the others by this method's distance."""

@@ -10,15 +10,21 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("name", "guide"), [("search", "search.md"), ("fits", "compare.md"), ("training", "images.md")]
+    ("name", "guide", "place"),
+    [
+        ("search", "search.md", "measured"),
+        ("fits", "compare.md", "measured"),
+        ("training", "images.md", "measured"),
+        ("image_recipe", "images.md", "recipe"),
+    ],
 )
-def test_the_guide_shows_the_table_of_the_last_benchmark(name, guide):
+def test_the_guide_shows_the_table_of_the_last_benchmark(name, guide, place):
     spec = importlib.util.spec_from_file_location(f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py")
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     expected = benchmark.table(json.loads((ROOT / "results" / f"benchmark-{name}.json").read_text()))
     text = (ROOT / "docs" / guide).read_text()
-    shown = text.split("<!-- measured: begin -->")[1].split("<!-- measured: end -->")[0]
+    shown = text.split(f"<!-- {place}: begin -->")[1].split(f"<!-- {place}: end -->")[0]
     assert shown.strip() == expected, f"run `python benchmarks/{name}.py --table` and put its output into docs/{guide}"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hbmp import catalog
+from hbmp import catalog, hamming
 from hbmp.hasher import get_method
 from hbmp.labels import distinct_rows
 
@@ -85,7 +85,7 @@ def learned_codes(method, inputs, labels, split) -> Codes:
         facts["unmatched_bits"] = float(method.unmatched_)
     if hasattr(method, "codebook_"):
         facts |= _book_facts(method.codebook_)
-    query = np.where(scores >= 0, np.int8(1), np.int8(-1))
+    query = hamming.signs(scores)
     return Codes(query, database, np.asarray(method.bit_weights_), scores, seconds, facts)
 
 

@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 from sklearn.base import clone
 
-from hbmp import _distributed, catalog
+from hbmp import _distributed, catalog, hamming
 from hbmp.device import autocast, pick_device, to_numpy
 from hbmp.functions._base import HashFunction
 from hbmp.seeds import as_generator, draw_seed
@@ -284,8 +284,7 @@ class Network(HashFunction):
 
         def validate(module) -> float:
             scores = self._scores(module, images, backbone, device)[:, :n_bits]
-            signs = np.where(scores >= 0, np.int8(1), np.int8(-1))
-            return self_retrieval_map(signs, labels, ties="average")
+            return self_retrieval_map(hamming.signs(scores), labels, ties="average")
 
         return validate
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from hbmp.hamming import signs
 from hbmp.methods._label_queries import make_queries
 from hbmp.methods._label_votes import make_votes, split_scores
 from hbmp.metrics import mean_average_precision, self_retrieval_map
@@ -68,11 +69,6 @@ def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float
         return bit_scores
     votes = 2 * np.arctanh(np.clip(expected_codes, -CERTAIN, CERTAIN))
     return (1 - label_share) * bit_scores + label_share * votes
-
-
-def signs(log_odds: np.ndarray) -> np.ndarray:
-    """Codes, int8."""
-    return np.where(log_odds >= 0, np.int8(1), np.int8(-1))
 
 
 def shrink(weights: np.ndarray, share: float) -> np.ndarray:

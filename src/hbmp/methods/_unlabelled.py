@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp import hamming
 from hbmp.functions._base import HashFunction
 from hbmp.methods._checks import need_counts, need_positive
 from hbmp.methods._principal import principal_components
@@ -77,7 +78,7 @@ class Rebuilding(HashFunction):
         self.directions_ = np.ascontiguousarray(axes @ atoms.T)  # (d, b): scores straight from features
         self.overlaps_ = overlaps_of(atoms)
         self.scale_ = np.ones(n_bits, dtype=np.float32)
-        codes = np.where(self.project(X) >= 0, np.int8(1), np.int8(-1))
+        codes = hamming.signs(self.project(X))
         book = code_book(codes, points, weighting=weighting, ridge=ridge)
         # A real-valued query is weighted by the bits' weights too; the scores are right as they are, so take them out.
         mean_weight = max(float(np.abs(book.weights).mean()), 1e-12)

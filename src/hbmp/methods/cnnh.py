@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp import hamming
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.methods._bqp_losses import sampled_rows, similar_pairs
@@ -132,7 +133,7 @@ class CNNH(Hasher):
         for _ in range(self.sweeps):
             newton_sweep(affinity, relaxed, rng)
             self.loss_.append(factorisation_loss(affinity, relaxed))
-        codes = np.where(relaxed >= 0, np.int8(1), np.int8(-1))
+        codes = hamming.signs(relaxed)
         targets = np.hstack([codes, (2 * labels[rows] - 1).astype(np.int8)]) if self.plus else codes
         given = "mlp" if self.plus and isinstance(self.function, str) and self.function == "auto" else self.function
         self.function_ = make_function(given, X[rows], device=self.device, verbose=self.verbose)

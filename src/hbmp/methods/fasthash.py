@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp import hamming
 from hbmp.functions.trees import Trees
 from hbmp.hasher import Hasher
 from hbmp.methods._bqp_losses import add_bit, coefficients, sampled_rows, similar_pairs
@@ -91,7 +92,7 @@ class FastHash(Hasher):
             start = spectral_signs(matrix, rng)
             target = block_graph_cut(matrix, start, blocks, self.sweeps)
             function = self._function(X).fit(X, target[:, None], random_state=draw_seed(rng))
-            learned = np.where(function.project(X)[:, 0] >= 0, np.int8(1), np.int8(-1))
+            learned = hamming.signs(function.project(X)[:, 0])
             unmatched.append(float((learned != target).mean()))
             add_bit(distances, learned if self.correct else target)
             self.functions_.append(function)

@@ -23,6 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from hbmp import hamming
 from hbmp.hasher import Hasher
 from hbmp.methods._anchors import AnchorKernel
 from hbmp.methods._bqp_losses import sampled_rows, similar_pairs
@@ -197,7 +198,7 @@ class StructHash(Hasher):
             direction = cho_solve(factor, features.T @ target.astype(np.float32)).astype(np.float32)
             if self.steps:
                 direction = refine_direction(features, matrix, direction, self.ridge, self.steps)
-            master.add(np.where(features @ direction >= 0, np.int8(1), np.int8(-1)))
+            master.add(hamming.signs(features @ direction))
             directions.append(direction)
             self.loss_.append(float(master.value))
         self.directions_ = np.stack(directions, axis=1)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
+from hbmp import hamming
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.methods._bqp_losses import sampled_rows, similar_pairs
@@ -138,7 +139,7 @@ class TripletBQP(Hasher):
                 codes[:, bit] = block_graph_cut(matrix, start, blocks, self.sweeps)
             function = make_function(self.function, X, device=self.device, verbose=self.verbose)
             function.fit(X, codes[:, bits], random_state=draw_seed(rng))
-            learned = np.where(function.project(X) >= 0, np.int8(1), np.int8(-1))
+            learned = hamming.signs(function.project(X))
             wrong += int((learned != codes[:, bits]).sum())
             codes[:, bits] = learned
             self.functions_.append(function)

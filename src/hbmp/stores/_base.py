@@ -87,7 +87,7 @@ class Store(ABC):
             block = queries[start : start + at_once]
             vectors, offsets = hamming.query_terms(block, weights)
             if by_bits:
-                found = self._nearest_by_bits(_signs_of(block), n_candidates)
+                found = self._nearest_by_bits(hamming.signs(block), n_candidates)
             else:
                 found = self._nearest_by_product(_half_precision(vectors), n_candidates)
             if not (plain and by_bits):
@@ -185,10 +185,6 @@ def check_name(name: str, what: str) -> str:
     if not (isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name)):
         raise ValueError(f"A {what} is named with letters, digits and underscores, 63 at most, found {name!r}.")
     return name
-
-
-def _signs_of(queries: NDArray) -> NDArray[np.int8]:
-    return np.where(queries >= 0, 1, -1).astype(np.int8)
 
 
 def _half_precision(vectors: NDArray[np.float64]) -> NDArray[np.float16]:

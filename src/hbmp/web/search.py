@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hbmp import hamming
 from hbmp.database import Database
 from hbmp.images import Images, UnreadableImage
 from hbmp.web.pictures import Pictures
@@ -177,7 +178,7 @@ class Collection:
         else:
             assert image is not None
             scores = self._image_scores(image)
-        return np.where(scores >= 0, 1, -1).astype(np.int8), scores
+        return hamming.signs(scores), scores
 
     def _vector(self, numbers: list[float]) -> np.ndarray:
         if self.n_features is None:
