@@ -12,7 +12,7 @@ from sklearn.datasets import make_blobs
 import hbmp
 from hbmp.functions import Linear, Network
 from hbmp.losses import code_loss
-from hbmp.methods import _function, _held_out, _lessons, _training_plan
+from hbmp.methods import _function, _held_out, _lesson_loss, _lessons, _training_plan
 from hbmp.methods import hbmp as hbmp_file
 from hbmp.methods._lesson_loss import LessonLoss
 from hbmp.methods._lessons import Lesson, teach
@@ -46,7 +46,9 @@ def slow_loss(lessons, scores, certain):
                 logits[item] -= 0.2 * n_bits**0.5
                 wanted = np.eye(len(book))[item]
             else:
-                wanted = softmax(np.array([own @ code / n_bits**0.5 for code in book.astype(float)]))
+                alike = softmax(np.array([own @ code / n_bits**0.5 for code in book.astype(float)]))
+                same = np.array([kind == CLASSES[row] for kind in CLASSES], dtype=float)
+                wanted = (alike + same / same.sum()) / 2 if lesson.neighbours else alike
             total -= lesson.contrast_share * n_bits * (wanted @ np.log(softmax(logits)))
         start += n_bits
     for row, kind in enumerate(CLASSES):
@@ -64,8 +66,28 @@ def torch_loss(lessons, scores, certain):
 @pytest.mark.parametrize("certain", [True, False])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_the_loss_is_the_formula(share, certain):
-    lessons = [Lesson(BOOKS[0], np.ones(6), share, True), Lesson(BOOKS[1], np.ones(3), 0.5, False)]
+    lessons = [
+        Lesson(BOOKS[0], np.ones(6), share, True, neighbours=True),
+        Lesson(BOOKS[1], np.ones(3), 0.5, False),
+    ]
     assert float(torch_loss(lessons, SCORES, certain)) == pytest.approx(slow_loss(lessons, SCORES, certain), rel=1e-5)
+
+
+def test_neighbours_of_a_batch_share_a_label():
+    labels = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.float32)
+    expected = [
+        [1.0 if row == other or (labels[row] * labels[other]).any() else 0.0 for other in range(4)] for row in range(4)
+    ]
+    found = _lesson_loss._neighbours(torch.from_numpy(labels))
+    assert found.tolist() == [[share / sum(row) for share in row] for row in expected]
+
+
+def test_without_labels_the_contrast_goes_by_codes_alone():
+    scores, own = torch.from_numpy(SCORES[:, :6]), torch.from_numpy(BOOKS[0][ITEMS]).float()
+    cosines = scores / scores.norm(dim=1, keepdim=True) @ own.double().T
+    alike = torch.softmax(own @ own.T / 6**0.5, dim=1)
+    expected = -(alike * torch.log_softmax(cosines, dim=1)).sum(dim=1).mean()
+    assert float(_lesson_loss.contrast(scores, own, None)) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_without_contrast_and_bagging_the_loss_is_that_of_the_paper():
@@ -130,7 +152,7 @@ def classes():
     ("settings", "rows", "expected"),
     [
         ({}, False, (0.25, True)),
-        ({}, True, (0.25, False)),
+        ({}, True, (0.5, False)),
         ({"label_share": 0}, False, (0.0, False)),  # the paper's three stages
         ({"contrast_share": 1}, False, (1.0, True)),
         ({"bagging": False}, False, (0.25, False)),

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from hbmp.losses import SMOOTHING
 from hbmp.methods._cosines import cosine_cross_entropy
 from hbmp.methods._lessons import DRAWS
-from hbmp.methods._pairs import inner
+from hbmp.methods._pairs import inner, similar
 from hbmp.methods._score_norm import ScoreNorm
 
 _MARGIN = 0.2  # by how much the cosine with the code of the right class must be ahead
@@ -32,7 +32,7 @@ class LessonLoss(nn.Module):
         bits, end = targets.split(self._sizes, dim=1), targets.shape[1]
         of_bits = scores[:, :end].split(self._sizes, dim=1)
         batches = zip(self._parts, of_bits, bits, drawn, strict=True)
-        total = sum(part(psi, own.float(), items, count) for part, psi, own, count in batches)
+        total = sum(part(psi, own.float(), items, labels, count) for part, psi, own, count in batches)
         return total if labels is None else total + label_loss(scores[:, end:], labels)
 
     def affine(self) -> tuple[np.ndarray, np.ndarray]:
@@ -49,11 +49,12 @@ class _BookLoss(nn.Module):
     def __init__(self, lesson, code_loss, *, certain: bool):
         super().__init__()
         self.share, self._bagging, self._code_loss = lesson.contrast_share, lesson.bagging, code_loss
+        self._neighbours = lesson.neighbours
         self.n_bits = lesson.codes.shape[1]
         self.normalise = ScoreNorm(self.n_bits) if lesson.normalise else None
         self.register_buffer("book", torch.from_numpy(lesson.codes.astype(np.float32)) if certain else None)
 
-    def forward(self, scores, own, items, counts):
+    def forward(self, scores, own, items, labels, counts):
         if self.normalise is not None:
             scores = self.normalise(scores)
         loss = scores.new_zeros(())
@@ -61,7 +62,8 @@ class _BookLoss(nn.Module):
             shares = counts.float() / DRAWS if self._bagging else None
             loss = loss + (1 - self.share) * self._code_loss(scores, own, shares)
         if self.share > 0:
-            loss = loss + self.share * self.n_bits * contrast(scores, own, items, self.book)
+            neighbours = labels if self._neighbours else None
+            loss = loss + self.share * self.n_bits * contrast(scores, own, items, self.book, neighbours)
         return loss
 
     def affine(self):
@@ -70,16 +72,26 @@ class _BookLoss(nn.Module):
         return np.ones(self.n_bits, np.float32), np.zeros(self.n_bits, np.float32)
 
 
-def contrast(scores, own, items, book=None):
-    """Cross-entropy over cosines with codes, times √b: those of the book, or of the batch, alike as their codes are.
+def contrast(scores, own, items, book=None, labels=None):
+    """Cross-entropy over cosines with codes, times √b: those of the book, or of the batch, by how alike codes are and,
+    with labels, by who are neighbours.
 
-    own : (n, b) float codes of the samples; items : (n,) their rows in the book
+    own : (n, b) float codes of the samples; items : (n,) their rows in the book; labels : as `LessonLoss` has them
     """
     scale = own.shape[1] ** 0.5
     if book is not None:
         return cosine_cross_entropy(scores, F.one_hot(items, len(book)), book, scale, _MARGIN).mean()
-    alike = F.softmax(inner(own, own) / scale, dim=1)
-    return F.cross_entropy(inner(F.normalize(scores.float(), dim=1), own), alike)
+    wanted = F.softmax(inner(own, own) / scale, dim=1)
+    if labels is not None:
+        wanted = (wanted + _neighbours(labels)) / 2
+    return F.cross_entropy(inner(F.normalize(scores.float(), dim=1), own), wanted)
+
+
+def _neighbours(labels):
+    """(n, n): each row spread evenly over the samples that share a label or the class, itself among them."""
+    share = labels[:, None] == labels if labels.ndim == 1 else similar(labels, labels)
+    share = share.float().fill_diagonal_(1)  # a sample without labels has itself
+    return share / share.sum(dim=1, keepdim=True)
 
 
 def label_loss(label_scores, labels):

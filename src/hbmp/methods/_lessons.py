@@ -11,7 +11,8 @@
 The first part asks every bit to be right, whatever the others do. The second asks for the right code to be the nearest:
 cross-entropy over the cosines of the scores with codes, times √b. For classes p is certain of the class, U holds the
 codes of all, and a margin of 0.2 is taken off the cosine with the right one; for items that resemble each other U holds
-the codes of the batch, and p is softmax(U u / √b).
+the codes of the batch, and p is softmax(U u / √b), or half that and half even over those of the batch that share a
+label.
 
 Bagging draws a sample of its own for each bit, twice as large as the data and with repeats. Bits of one item then err
 at different instances, so that a distance counts how doubtful an instance is; bits that learn the same rows err
@@ -41,6 +42,7 @@ class Lesson:
     contrast_share: float = 0.0
     bagging: bool = False
     normalise: bool = False  # scores over each batch, so that bits are balanced
+    neighbours: bool = False  # whether p counts who shares a label, where items resemble each other
 
 
 def teach(function, X, lessons: list[Lesson], item_of, *, labels=None, certain=True, random_state=None) -> None:

@@ -49,14 +49,22 @@ def usual_plan(X, y, *, n_bits: int, nested: bool, pretrained: bool) -> Training
     if is_images(X) and not has_label_sets(y):
         extra = max(0, LEAST_BITS - n_bits) if many_images(X) and nested and pretrained else 0
         return TrainingPlan(0.75, False, extra)
-    if len(X) < FEW and not is_images(X):
+    if is_images(X):
+        return TrainingPlan(0.25)
+    if len(X) < FEW:
         return TrainingPlan()
-    return TrainingPlan(0.25, not has_label_sets(y))
+    return TrainingPlan(0.5) if has_label_sets(y) else TrainingPlan(0.25, bagging=True)
 
 
 def many_images(X) -> bool:
     """Whether these are images, and enough of them to train a network for long."""
     return is_images(X) and len(X) >= MANY_IMAGES
+
+
+def by_neighbours(X, y) -> bool:
+    """Whether the code as a whole is also judged by who shares a label (`_lessons`): for features of label sets. With
+    networks it has not been measured."""
+    return has_label_sets(y) and not is_images(X)
 
 
 def check_plan(*, bagging, extra_bits) -> None:

@@ -30,7 +30,7 @@ from hbmp.methods._function import copied, make_function, suited_to
 from hbmp.methods._label_queries import LabelQueries, make_queries
 from hbmp.methods._label_votes import LabelVotes, label_targets, make_votes
 from hbmp.methods._lessons import Lesson, n_labels, teach
-from hbmp.methods._training_plan import TrainingPlan, check_plan, many_images, usual_plan
+from hbmp.methods._training_plan import TrainingPlan, by_neighbours, check_plan, many_images, usual_plan
 from hbmp.methods._unlabelled import Rebuilding
 from hbmp.pursuit import infer_codes
 from hbmp.seeds import as_generator, draw_seed
@@ -88,9 +88,9 @@ class HBMP(Hasher):
         a whole network), a name from `hbmp.functions` or an object from there. Departs from Eq. 12, the hinge, by half
         a point of mAP on VOC 2007
     contrast_share : how much the function learns to be nearest to the right code, the rest bit by bit, 0 to 1; "auto"
-        is a quarter, for images of classes three quarters, and 0 where label_share is or where there are fewer than
-        2,000 feature vectors. Departs from Eq. 12, because a code may be nearest with wrong bits
-        (docs/beyond-the-paper.md)
+        is a quarter, for features of label sets a half, for images of classes three quarters, and 0 where label_share
+        is or where there are fewer than 2,000 feature vectors. Departs from Eq. 12, because a code may be nearest with
+        wrong bits (docs/beyond-the-paper.md)
     bagging : whether each bit learns from a sample of its own, so that bits err at different instances; "auto" is for
         2,000 feature vectors of classes and more, unless label_share is 0
     extra_bits : how many bits more the function learns, which are then dropped; "auto" is what is missing to 48 for
@@ -252,7 +252,7 @@ class HBMP(Hasher):
     def _teach(self, function, X, y, books, affinity, labels, seed, rows=slice(None)):
         """Train a function on these rows to give the bits of all books, then label scores."""
         certain = _are_classes(y) and affinity.n_items_ == len(np.unique(y))
-        how = (self.contrast_share_, self.bagging_, certain and many_images(X))
+        how = (self.contrast_share_, self.bagging_, certain and many_images(X), by_neighbours(X, y))
         lessons = [Lesson(book.codes, book.weights, *how) for book in books]
         labels = None if labels is None else labels[rows]
         teach(function, X[rows], lessons, affinity.item_of_[rows], labels=labels, certain=certain, random_state=seed)
