@@ -119,7 +119,7 @@ def measure(model, X, y, train, query, database, cutoff):
     model.fit(X[train], y[train])
     seconds = time.perf_counter() - start
     scores, codes = model.project(X[query]), model.transform(X[database])
-    signs = np.where(scores >= 0, np.int8(1), np.int8(-1))
+    signs = hbmp.hamming.signs(scores)
 
     def retrieve(queries, weights, ties):
         return hbmp.metrics.mean_average_precision(

@@ -4,9 +4,9 @@
     python benchmarks/image_recipe.py --only "224 px" --seeds 0                                 of it, this alone
     python benchmarks/image_recipe.py --output results/benchmark-image_recipe.json --table  what is there, as Markdown
 
-Of the 5,000 training images of cifar-1, 3,500 train HBMP with 48 bits and 1,500 are held out; these query each other,
-by the weighted distance of their first bits. No image of the test is looked at. Each network encodes twice: images as
-they are, and the mean of each with its mirror image.
+Of the 5,000 training images of cifar-1, 3,500 train HBMP with 48 bits and 1,500 are held out; these query all of them,
+each itself too, by the weighted distance of their first bits. No image of the test is looked at. Each network encodes
+twice: images as they are, and the mean of each with its mirror image.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from hbmp.device import pick_device
 from hbmp.experiment import Cell, Place
 from hbmp.experiment._codes import make_method
 from hbmp.metrics import mean_average_precision
-from hbmp.recipes._settings import network
+from hbmp.recipes._settings import LARGE_NETWORK, network
 
 LONGEST, LENGTHS = 48, (12, 16, 32, 48)
 TRAINED = 3500
-LARGE = {"backbone": ["efficientnet_lite0", {"size": 224}]}
 TRIALS: dict[str, dict] = {
     "160 px": {},
     "160 px, 100 epochs": {"epochs": 100},
     "160 px, averaged weights": {"ema": 0.99},
     "160 px, mixup": {"mixup": 0.2},
-    "224 px": LARGE,
+    "224 px": {"backbone": LARGE_NETWORK["backbone"]},
 }
 
 

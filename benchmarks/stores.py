@@ -23,6 +23,7 @@ import numpy as np
 
 import hbmp
 from hbmp import stores
+from hbmp.hamming import signs
 
 N_BITS, K = 64, 10
 CANDIDATES = {
@@ -106,10 +107,6 @@ def real_codes(rng, path, n_items, n_queries):
     _, axes = np.linalg.eigh(features.T @ features)
     scores = features @ axes[:, ::-1][:, :N_BITS]
     return signs(scores[n_queries:]), scores[:n_queries].astype(np.float64)
-
-
-def signs(scores):
-    return np.where(scores >= 0, 1, -1).astype(np.int8)
 
 
 def compare(name, codes, scores, folder):

@@ -24,6 +24,7 @@ class LessonLoss(nn.Module):
         self._parts = [_BookLoss(*pair, certain=certain) for pair in zip(lessons, code_losses, strict=True)]
         self.parts, self._labelled = nn.ModuleList(self._parts), labelled
         self._sizes = [lesson.codes.shape[1] for lesson in lessons]
+        self._by_neighbours = labelled and any(lesson.neighbours for lesson in lessons)
 
     def forward(self, scores, targets, items, *rest):
         labels = rest[0] if self._labelled else None
@@ -32,7 +33,8 @@ class LessonLoss(nn.Module):
         bits, end = targets.split(self._sizes, dim=1), targets.shape[1]
         of_bits = scores[:, :end].split(self._sizes, dim=1)
         batches = zip(self._parts, of_bits, bits, drawn, strict=True)
-        total = sum(part(psi, own.float(), items, labels, count) for part, psi, own, count in batches)
+        neighbours = _neighbours(labels) if self._by_neighbours else None  # of the batch, the same for all books
+        total = sum(part(psi, own.float(), items, neighbours, count) for part, psi, own, count in batches)
         return total if labels is None else total + label_loss(scores[:, end:], labels)
 
     def affine(self) -> tuple[np.ndarray, np.ndarray]:
@@ -49,12 +51,12 @@ class _BookLoss(nn.Module):
     def __init__(self, lesson, code_loss, *, certain: bool):
         super().__init__()
         self.share, self._bagging, self._code_loss = lesson.contrast_share, lesson.bagging, code_loss
-        self._neighbours = lesson.neighbours
+        self._by_neighbours = lesson.neighbours
         self.n_bits = lesson.codes.shape[1]
         self.normalise = ScoreNorm(self.n_bits) if lesson.normalise else None
         self.register_buffer("book", torch.from_numpy(lesson.codes.astype(np.float32)) if certain else None)
 
-    def forward(self, scores, own, items, labels, counts):
+    def forward(self, scores, own, items, neighbours, counts):
         if self.normalise is not None:
             scores = self.normalise(scores)
         loss = scores.new_zeros(())
@@ -62,8 +64,8 @@ class _BookLoss(nn.Module):
             shares = counts.float() / DRAWS if self._bagging else None
             loss = loss + (1 - self.share) * self._code_loss(scores, own, shares)
         if self.share > 0:
-            neighbours = labels if self._neighbours else None
-            loss = loss + self.share * self.n_bits * contrast(scores, own, items, self.book, neighbours)
+            near = neighbours if self._by_neighbours else None
+            loss = loss + self.share * self.n_bits * contrast(scores, own, items, self.book, near)
         return loss
 
     def affine(self):
@@ -72,18 +74,18 @@ class _BookLoss(nn.Module):
         return np.ones(self.n_bits, np.float32), np.zeros(self.n_bits, np.float32)
 
 
-def contrast(scores, own, items, book=None, labels=None):
+def contrast(scores, own, items, book=None, neighbours=None):
     """Cross-entropy over cosines with codes, times √b: those of the book, or of the batch, by how alike codes are and,
-    with labels, by who are neighbours.
+    where they are given, by who are neighbours.
 
-    own : (n, b) float codes of the samples; items : (n,) their rows in the book; labels : as `LessonLoss` has them
+    own : (n, b) float codes of the samples; items : (n,) their rows in the book; neighbours : (n, n), see `_neighbours`
     """
     scale = own.shape[1] ** 0.5
     if book is not None:
         return cosine_cross_entropy(scores, F.one_hot(items, len(book)), book, scale, _MARGIN).mean()
     wanted = F.softmax(inner(own, own) / scale, dim=1)
-    if labels is not None:
-        wanted = (wanted + _neighbours(labels)) / 2
+    if neighbours is not None:
+        wanted = (wanted + neighbours) / 2
     return F.cross_entropy(inner(F.normalize(scores.float(), dim=1), own), wanted)
 
 

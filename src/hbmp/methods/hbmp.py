@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hbmp import catalog
+from hbmp import catalog, hamming
 from hbmp.functions.kernel import Kernel
 from hbmp.functions.linear import Linear
 from hbmp.functions.mlp import MLP
@@ -244,7 +244,7 @@ class HBMP(Hasher):
     def _look_back(self, X, labels, affinity, *, asks: bool):
         """What the trained function makes of its instances: how many bits it misses, which codes the labels get."""
         odds, label_scores = self._odds(X)
-        codes = _held_out.signs(odds)
+        codes = hamming.signs(odds)
         self.unmatched_ = float((codes != self.codebook_.codes[affinity.item_of_]).mean())
         if labels is not None and asks:
             self.queries_ = make_queries(codes, labels, label_scores.shape[1]).levelled(odds, label_scores)

@@ -68,7 +68,12 @@ def _images(cell: dict) -> str:
     function = cell["params"].get("function")
     if not (isinstance(function, list) and function[0] == "network"):
         return ""
-    return _LARGE if LARGE_NETWORK.items() <= function[1].items() else ", images"
+    return _LARGE if _is_large(function[1]) else ", images"
+
+
+def _is_large(settings: dict) -> bool:
+    """Whether a network was given large images."""
+    return LARGE_NETWORK.items() <= settings.items()
 
 
 def describe(cell: dict) -> str:
@@ -259,7 +264,7 @@ def _piece(given) -> str:
 
 def _unlike_the_others(settings: dict) -> list[str]:
     """What a network does not have from the recipe that all image cells share."""
-    shared = {**IMAGE_NETWORK, **(LARGE_NETWORK if LARGE_NETWORK.items() <= settings.items() else {})}
+    shared = {**IMAGE_NETWORK, **(LARGE_NETWORK if _is_large(settings) else {})}
     own = [key for key in settings if key != "epochs" and settings[key] != shared.get(key)]
     texts = [f"{key} {settings[key]}" for key in own if key != "backbone"]
     if "backbone" in own:
