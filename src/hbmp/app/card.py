@@ -24,7 +24,7 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
     parts = [
         f"# {type(model).__name__}, {model.n_bits} bits, on {data.name}",
         f"Learned binary codes, saved by hbmp {hbmp.__version__} on {datetime.now(UTC):%Y-%m-%d}. Published as: "
-        f"{type(model).paper or 'not published'}. `hbmp.load({str(folder)!r})` reads the model.",
+        f"{type(model).citation or 'not published'}. `hbmp.load({str(folder)!r})` reads the model.",
         "## Data",
         _data(data, n_train),
         "## Scores",
