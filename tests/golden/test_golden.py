@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import hbmp
-from hbmp import storage
+from hbmp._core import storage
 
 FOLDER = Path(__file__).parent
 

@@ -128,10 +128,10 @@ def test_a_model_json_among_other_files_is_left_alone(blobs, tmp_path):
         "[]",
         '{"format": 1}',
         '{"format": "1", "model": 3}',
-        '{"format": 1, "model": {"class": "hbmp.report:write", "params": {}, "state": {}}}',
+        '{"format": 1, "model": {"class": "hbmp.experiments.report:write", "params": {}, "state": {}}}',
         '{"format": 1, "model": {"class": "hbmp.nowhere:Thing", "params": {}, "state": {}}}',
         '{"format": 1, "model": {"class": "hbmp.functions.linear:Linear", "params": {"depth": 3}, "state": {}}}',
-        '{"format": 1, "model": {"class": "hbmp.losses:NAMES", "params": {}, "state": {}}}',
+        '{"format": 1, "model": {"class": "hbmp._training.losses:NAMES", "params": {}, "state": {}}}',
     ],
 )
 def test_a_model_json_that_makes_no_sense_is_refused_in_one_sentence(content, blobs, tmp_path):

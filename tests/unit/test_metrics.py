@@ -11,7 +11,8 @@ from sklearn.metrics import average_precision_score, label_ranking_average_preci
 from threadpoolctl import threadpool_info
 
 from hbmp import metrics
-from hbmp.metrics import _ranking, _sorting
+from hbmp.metrics import ranking as ranking_parts
+from hbmp.metrics import sorting
 
 
 def random_signs(rng, *shape):
@@ -200,7 +201,7 @@ def test_scikit_learn_agrees_on_tie_averaged_ndcg(rng, cutoff):
 
 def test_blocks_do_not_change_the_result(problem, monkeypatch):
     whole = [metrics.average_precision_per_query(*problem, bit_weights=weights) for weights in WEIGHTS]
-    monkeypatch.setattr(_ranking, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(ranking_parts, "_BLOCK_BYTES", 1)
     for weights, expected in zip(WEIGHTS, whole, strict=True):
         np.testing.assert_array_equal(metrics.average_precision_per_query(*problem, bit_weights=weights), expected)
 
@@ -248,7 +249,7 @@ def test_a_large_database_is_ranked_as_by_a_stable_argsort(rng, shape):
 def test_whole_keys_are_sorted_stably(rng, n_items, n_digits):
     highest = 2 ** (13 * n_digits)
     keys = np.concatenate([rng.integers(0, highest, n_items), rng.integers(0, 50, n_items), [highest + 1, 0]])
-    order = _sorting.digit_sort(keys, n_digits)
+    order = sorting.digit_sort(keys, n_digits)
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
 
 
