@@ -49,7 +49,7 @@ def test_score_on_digits_is_in_its_band(name):
 
 
 def test_there_is_a_model_of_every_format():
-    kept = {int(path.name.rpartition("-")[2]) for path in FOLDER.glob("model-format-*")}
+    kept = {int(path.name.rpartition("-")[2]) for path in FOLDER.glob("models/format-*")}
     assert kept == set(range(1, storage.FORMAT + 1))
 
 
