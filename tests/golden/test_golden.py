@@ -1,7 +1,7 @@
 """Scores that must stay in their bands, and a saved model of every format, kept for good.
 
-A score that leaves its band is a change a user sees: set the band anew together with its date, and say so under
-"Changed numbers" in CHANGELOG.md.
+A score that leaves its band is a change a user sees: set the band anew together with its date, and
+say so in docs/changed-numbers.md.
 """
 
 from __future__ import annotations
