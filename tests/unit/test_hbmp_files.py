@@ -99,9 +99,7 @@ def test_a_newer_format_is_refused(copied):
 def test_a_file_cut_short_is_refused_in_one_sentence(name, share, copied):
     whole = (copied / name).read_bytes()
     (copied / name).write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(
-        ValueError, match=r"cannot be read as a model .* may be cut short or damaged\. Save it"
-    ):
+    with pytest.raises(ValueError, match=r"cannot be read as a model .* may be cut short or damaged\. Save it"):
         hbmp.load(copied)
 
 
