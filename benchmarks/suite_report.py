@@ -1,0 +1,253 @@
+"""What the lines of the development suite say: ranks, margins, and the regret of choosing settings.
+
+score     mean of `own` and `real`, both mAP; or any one measure
+margin    points of mAP between a method and the best of the others
+regret    points of mAP that a set loses when its setting is the best one on average over the other sets,
+          against the best setting for that set
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "suite.jsonl"
+SETS = ROOT / "results" / "suite-sets.json"
+PAGE = ROOT / "docs" / "suite.md"
+OURS = "hbmp"
+Scores = Mapping[str, Mapping[str, float]]  # {set: {name: mean score}}
+
+
+def score_of(line: dict, measure: str) -> float:
+    """A measure of a line; "score" is the mean of both distances."""
+    return (line["own"] + line["real"]) / 2 if measure == "score" else line[measure]
+
+
+def mean_scores(lines: Iterable[dict], measure: str, bits: Iterable[int] | None = None) -> dict[str, dict[str, float]]:
+    """{set: {name: score}}, the mean over the code lengths and seeds that every name of the set has."""
+    cells: dict[str, dict[str, dict]] = {}
+    for line in lines:
+        if "failed" not in line and (bits is None or line["bits"] in bits):
+            found = cells.setdefault(line["set"], {}).setdefault(line["name"], {})
+            found[line["bits"], line["seed"]] = score_of(line, measure)
+    return {name: _means(found) for name, found in cells.items()}
+
+
+def _means(found: dict[str, dict]) -> dict[str, float]:
+    common = set.intersection(*(set(scores) for scores in found.values()))
+    return {name: float(np.mean([scores[key] for key in common])) for name, scores in found.items()} if common else {}
+
+
+def ranks(scores: Scores, ours: str = OURS) -> list[dict]:
+    """One row per set: our score and rank, the best other and our margin over it in points."""
+    rows = []
+    for name, found in scores.items():
+        others = {other: value for other, value in found.items() if other != ours}
+        if ours in found and others:
+            best = max(others, key=others.__getitem__)
+            rank = 1 + sum(value > found[ours] for value in others.values())
+            margin = 100 * (found[ours] - others[best])
+            rows.append(
+                {"set": name, "score": found[ours], "rank": rank, "of": len(found), "best": best, "margin": margin}
+            )
+    return rows
+
+
+def complete(scores: Scores) -> dict[str, Mapping[str, float]]:
+    """The sets where every variant was measured."""
+    names = set().union(*scores.values()) if scores else set()
+    return {name: found for name, found in scores.items() if set(found) == names}
+
+
+def regret(scores: Scores) -> list[dict]:
+    """One row per set: the variant that is best on average over the other sets, and what it loses here in points.
+
+    Of variants that are equally good, the first one counts. At least two sets are needed.
+    """
+    rows = []
+    for held, found in scores.items():
+        others = [scores[name] for name in scores if name != held]
+        choice = max(found, key=lambda name: np.mean([other[name] for other in others]))
+        best = max(found, key=found.__getitem__)
+        rows.append({"set": held, "choice": choice, "best": best, "regret": 100 * (found[best] - found[choice])})
+    return rows
+
+
+def per_variant(scores: Scores, base: str) -> list[dict]:
+    """One row per variant: its mean score, and its gain over the base variant in points: mean, worst and best set."""
+    rows = []
+    for name in next(iter(scores.values())):
+        gains = {held: 100 * (found[name] - found[base]) for held, found in scores.items()}
+        losses = [100 * (max(found.values()) - found[name]) for found in scores.values()]
+        worst, best = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
+        mean = float(np.mean([found[name] for found in scores.values()]))
+        gain = {"gain": float(np.mean(list(gains.values()))), "worst": gains[worst], "best": gains[best]}
+        where = {"worst_set": worst, "best_set": best, "mean_regret": np.mean(losses), "worst_regret": max(losses)}
+        rows.append({"variant": name, "score": mean, **gain, **where})
+    return rows
+
+
+def table(head: list[str], rows: Iterable[Iterable]) -> str:
+    """Markdown; numbers to the right."""
+    cells = [[text if isinstance(text, str) else f"{text}" for text in row] for row in rows]
+    right = [bool(cells) and all(_is_number(row[at]) for row in cells) for at in range(len(head))]
+    rule = ["---:" if numeric else ":---" for numeric in right]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *cells])
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+−-").replace(".", "", 1).replace(",", "").isdigit() or text == "—"
+
+
+def points(value: float) -> str:
+    return f"{value:+.1f}"
+
+
+def rank_table(lines: list[dict], measure: str, bits: int | None = None) -> str:
+    """Rank and margin of hbmp on every set, then mean and worst."""
+    rows = ranks(mean_scores(lines, measure, None if bits is None else [bits]))
+    if not rows:
+        return "No set has both hbmp and another method.\n"
+    shown = [[r["set"], f"{r['score']:.3f}", f"{r['rank']} of {r['of']}", r["best"], points(r["margin"])] for r in rows]
+    margins = [row["margin"] for row in rows]
+    first = sum(margin >= 0 for margin in margins)
+    near = sum(margin >= -0.3 for margin in margins)
+    return (
+        table(["set", "mAP", "rank", "best other", "margin"], shown)
+        + f"\n\nFirst on {first} of {len(rows)} sets, within 0.3 points of the first on {near}; "
+        + f"margin {points(np.mean(margins))} on average, {points(min(margins))} at worst.\n"
+    )
+
+
+def regret_tables(lines: list[dict], measure: str, base: str | None = None, bits: Iterable[int] | None = None) -> str:
+    """Gains of the variants over the first one, then the regret of choosing among them."""
+    found = mean_scores(lines, measure, bits)
+    scores = complete(found)
+    if len(scores) < 2:
+        return "Regret needs at least two sets with a score of every variant.\n"
+    names = list(dict.fromkeys(line["name"] for line in lines))
+    scores = {held: {name: by[name] for name in names if name in by} for held, by in scores.items()}
+    base = base or next(iter(next(iter(scores.values()))))
+    head = ["variant", "mean mAP", "gain", "worst", "on", "best", "on", "mean regret", "worst regret"]
+    gains = [
+        [
+            *(r["variant"], f"{100 * r['score']:.2f}", f"{r['gain']:+.2f}", points(r["worst"]), r["worst_set"]),
+            *(points(r["best"]), r["best_set"], f"{r['mean_regret']:.2f}", f"{r['worst_regret']:.1f}"),
+        ]
+        for r in per_variant(scores, base)
+    ]
+    rows = regret(scores)
+    lost = [row["regret"] for row in rows]
+    left_out = sorted(set(found) - set(scores))
+    return (
+        f"Gains over {base}, in points of mAP:\n\n"
+        + table(head, gains)
+        + "\n\nLeave-one-set-out regret:\n\n"
+        + table(
+            ["set", "chosen by the others", "best here", "regret"],
+            [[row["set"], row["choice"], row["best"], f"{row['regret']:.1f}"] for row in rows],
+        )
+        + f"\n\nRegret {np.mean(lost):.2f} points on average, {max(lost):.1f} at worst, over {len(rows)} sets.\n"
+        + (f"Left out, because variants are missing: {', '.join(left_out)}.\n" if left_out else "")
+    )
+
+
+def set_table(facts: dict[str, dict]) -> str:
+    """What the sets are."""
+    head = ["set", "labels", "rows per label", "numbers", "train", "new", "query", "what it is"]
+    rows = [
+        [
+            *(name, f"{one['labels']}{' (multi-label)' if one['multi_label'] else ''}"),
+            *(
+                f"{one['fewest']:,} to {one['most']:,}",
+                *(f"{one[key]:,}" for key in ("dimensions", "train", "new", "query")),
+            ),
+            one["description"],
+        ]
+        for name, one in facts.items()
+    ]
+    return table(head, rows)
+
+
+def page(lines: list[dict], facts: dict[str, dict]) -> str:
+    """docs/suite.md."""
+    lines = [line for line in lines if line["split"] == "test"]
+    bits = sorted({line["bits"] for line in lines})
+    seeds = sorted({line["seed"] for line in lines})
+    sections = [
+        f"## {n_bits} bits, {name}\n\n{rank_table(lines, measure, n_bits)}"
+        for n_bits in bits
+        for measure, name in (("own", "own distance"), ("real", "real-valued queries"), ("new_own", "new rows only"))
+    ]
+    return "\n".join(
+        [
+            "# The development suite",
+            "",
+            "<!-- Written by `python benchmarks/suite.py page`; edits here are lost. -->",
+            "",
+            f"{len(facts)} real sets on which settings are chosen and methods are compared. They differ in the number "
+            "of classes, rows per class, balance, how far classes overlap, single and multi-label, images and texts, and "
+            "dimensions. A setting is chosen by leave-one-set-out regret on splits of the training rows. The queries "
+            "below take no part in it.",
+            "",
+            "```bash",
+            "python benchmarks/suite_data.py suite-data --shared DATA",
+            "python benchmarks/suite.py run suite-data --jobs 16 --seeds 0 1 2",
+            "python benchmarks/suite.py page",
+            "```",
+            "",
+            set_table(facts),
+            "",
+            "## How to read the tables",
+            "",
+            "mAP covers the full ranking of the database, which holds the training rows and new rows; ties are "
+            "averaged. A multi-label row is relevant when it shares a label with the query. The margin is the "
+            f"difference to the best other method in points. Mean over {len(seeds)} seed{'s' * (len(seeds) > 1)}.",
+            "",
+            *sections,
+        ]
+    )
+
+
+def add_commands(commands, read_lines: Callable[[Path], list[dict]]) -> None:
+    """The subcommands that read lines."""
+
+    def lines_of(options) -> list[dict]:
+        kept = [line for path in options.files for line in read_lines(path)]
+        kept = [line for line in kept if not options.sets or line["set"] in options.sets]
+        return [line for line in kept if not options.only or line["name"] in options.only]
+
+    def report(options) -> None:
+        lines = lines_of(options)
+        for n_bits in options.bits or sorted({line["bits"] for line in lines}):
+            for measure in options.measure:
+                print(f"{n_bits} bits, {measure}\n\n{rank_table(lines, measure, n_bits)}")
+        for line in lines:
+            if "failed" in line:
+                print(f"failed: {line['key']}: {line['failed']}")
+
+    def show_regret(options) -> None:
+        for measure in options.measure:
+            print(f"{measure}\n\n{regret_tables(lines_of(options), measure, options.base, options.bits)}")
+
+    def write_page(options) -> None:
+        options.output.write_text(page(lines_of(options), json.loads(SETS.read_text())))
+
+    for name, command, help_text, measures in (
+        ("report", report, "rank and margin of hbmp on every set", ["own", "real"]),
+        ("regret", show_regret, "leave-one-set-out regret over variants", ["score"]),
+        ("page", write_page, "write the page of the documentation", ["own"]),
+    ):
+        one = commands.add_parser(name, help=help_text)
+        one.add_argument("files", nargs="*", type=Path, default=[RESULTS])
+        one.add_argument("--measure", nargs="+", default=measures, help="own, real, score, new_own, new_real")
+        one.add_argument("--bits", nargs="+", type=int)
+        one.add_argument("--sets", nargs="+")
+        one.add_argument("--only", nargs="+", help="names of methods or variants")
+        one.add_argument("--base", help="the variant that gains are counted from; the first one without")
+        one.add_argument("--output", type=Path, default=PAGE)
+        one.set_defaults(command=command)
