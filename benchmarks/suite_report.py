@@ -1,94 +1,25 @@
-"""What the lines of the development suite say: ranks, margins, and the regret of choosing settings.
-
-score     mean of `own` and `real`, both mAP; or any one measure
-margin    points of mAP between a method and the best of the others
-regret    points of mAP that a set loses when its setting is the best one on average over the other sets,
-          against the best setting for that set
-"""
+"""Tables of the development suite, and its page in the documentation: functions of the lines alone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
+from suite_scores import complete, mean_scores, per_variant, ranks, regret
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "suite.jsonl"
+VARIANTS = ROOT / "results" / "suite-variants.jsonl"
 SETS = ROOT / "results" / "suite-sets.json"
 PAGE = ROOT / "docs" / "suite.md"
-OURS = "hbmp"
-Scores = Mapping[str, Mapping[str, float]]  # {set: {name: mean score}}
-
-
-def score_of(line: dict, measure: str) -> float:
-    """A measure of a line; "score" is the mean of both distances."""
-    return (line["own"] + line["real"]) / 2 if measure == "score" else line[measure]
-
-
-def mean_scores(lines: Iterable[dict], measure: str, bits: Iterable[int] | None = None) -> dict[str, dict[str, float]]:
-    """{set: {name: score}}, the mean over the code lengths and seeds that every name of the set has."""
-    cells: dict[str, dict[str, dict]] = {}
-    for line in lines:
-        if "failed" not in line and (bits is None or line["bits"] in bits):
-            found = cells.setdefault(line["set"], {}).setdefault(line["name"], {})
-            found[line["bits"], line["seed"]] = score_of(line, measure)
-    return {name: _means(found) for name, found in cells.items()}
-
-
-def _means(found: dict[str, dict]) -> dict[str, float]:
-    common = set.intersection(*(set(scores) for scores in found.values()))
-    return {name: float(np.mean([scores[key] for key in common])) for name, scores in found.items()} if common else {}
-
-
-def ranks(scores: Scores, ours: str = OURS) -> list[dict]:
-    """One row per set: our score and rank, the best other and our margin over it in points."""
-    rows = []
-    for name, found in scores.items():
-        others = {other: value for other, value in found.items() if other != ours}
-        if ours in found and others:
-            best = max(others, key=others.__getitem__)
-            rank = 1 + sum(value > found[ours] for value in others.values())
-            margin = 100 * (found[ours] - others[best])
-            rows.append(
-                {"set": name, "score": found[ours], "rank": rank, "of": len(found), "best": best, "margin": margin}
-            )
-    return rows
-
-
-def complete(scores: Scores) -> dict[str, Mapping[str, float]]:
-    """The sets where every variant was measured."""
-    names = set().union(*scores.values()) if scores else set()
-    return {name: found for name, found in scores.items() if set(found) == names}
-
-
-def regret(scores: Scores) -> list[dict]:
-    """One row per set: the variant that is best on average over the other sets, and what it loses here in points.
-
-    Of variants that are equally good, the first one counts. At least two sets are needed.
-    """
-    rows = []
-    for held, found in scores.items():
-        others = [scores[name] for name in scores if name != held]
-        choice = max(found, key=lambda name: np.mean([other[name] for other in others]))
-        best = max(found, key=found.__getitem__)
-        rows.append({"set": held, "choice": choice, "best": best, "regret": 100 * (found[best] - found[choice])})
-    return rows
-
-
-def per_variant(scores: Scores, base: str) -> list[dict]:
-    """One row per variant: its mean score, and its gain over the base variant in points: mean, worst and best set."""
-    rows = []
-    for name in next(iter(scores.values())):
-        gains = {held: 100 * (found[name] - found[base]) for held, found in scores.items()}
-        losses = [100 * (max(found.values()) - found[name]) for found in scores.values()]
-        worst, best = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
-        mean = float(np.mean([found[name] for found in scores.values()]))
-        gain = {"gain": float(np.mean(list(gains.values()))), "worst": gains[worst], "best": gains[best]}
-        where = {"worst_set": worst, "best_set": best, "mean_regret": np.mean(losses), "worst_regret": max(losses)}
-        rows.append({"variant": name, "score": mean, **gain, **where})
-    return rows
+REGRET = (
+    "Each setting is scored by the mean of both mAPs on queries split from the training rows. Regret is what a set "
+    "loses when the other sets choose its setting: the setting that is best on average over them, against the best "
+    "setting for the set itself."
+)
 
 
 def table(head: list[str], rows: Iterable[Iterable]) -> str:
@@ -158,7 +89,7 @@ def regret_tables(lines: list[dict], measure: str, base: str | None = None, bits
 
 def set_table(facts: dict[str, dict]) -> str:
     """What the sets are."""
-    head = ["set", "labels", "rows per label", "numbers", "train", "new", "query", "what it is"]
+    head = ["set", "labels", "rows per label", "dimensions", "train", "new", "query", "what it is"]
     rows = [
         [
             *(name, f"{one['labels']}{' (multi-label)' if one['multi_label'] else ''}"),
@@ -173,7 +104,7 @@ def set_table(facts: dict[str, dict]) -> str:
     return table(head, rows)
 
 
-def page(lines: list[dict], facts: dict[str, dict]) -> str:
+def page(lines: list[dict], variants: list[dict], facts: dict[str, dict]) -> str:
     """docs/suite.md."""
     lines = [line for line in lines if line["split"] == "test"]
     bits = sorted({line["bits"] for line in lines})
@@ -183,6 +114,8 @@ def page(lines: list[dict], facts: dict[str, dict]) -> str:
         for n_bits in bits
         for measure, name in (("own", "own distance"), ("real", "real-valued queries"), ("new_own", "new rows only"))
     ]
+    if variants:
+        sections += ["## Settings: gains and regret", "", REGRET, "", regret_tables(variants, "score")]
     return "\n".join(
         [
             "# The development suite",
@@ -190,13 +123,15 @@ def page(lines: list[dict], facts: dict[str, dict]) -> str:
             "<!-- Written by `python benchmarks/suite.py page`; edits here are lost. -->",
             "",
             f"{len(facts)} real sets on which settings are chosen and methods are compared. They differ in the number "
-            "of classes, rows per class, balance, how far classes overlap, single and multi-label, images and texts, and "
-            "dimensions. A setting is chosen by leave-one-set-out regret on splits of the training rows. The queries "
-            "below take no part in it.",
+            "of classes, rows per class, balance, how far classes overlap, single and multi-label, images and texts, "
+            "and dimensions. Settings are chosen by leave-one-set-out regret on splits of the training rows. The "
+            "queries below take no part in it.",
             "",
             "```bash",
             "python benchmarks/suite_data.py suite-data --shared DATA",
             "python benchmarks/suite.py run suite-data --jobs 16 --seeds 0 1 2",
+            "python benchmarks/suite.py run suite-data --jobs 16 --seeds 0 1 2 --validation --methods hbmp \\",
+            "    --variants settings.json --output results/suite-variants.jsonl",
             "python benchmarks/suite.py page",
             "```",
             "",
@@ -206,7 +141,7 @@ def page(lines: list[dict], facts: dict[str, dict]) -> str:
             "",
             "mAP covers the full ranking of the database, which holds the training rows and new rows; ties are "
             "averaged. A multi-label row is relevant when it shares a label with the query. The margin is the "
-            f"difference to the best other method in points. Mean over {len(seeds)} seed{'s' * (len(seeds) > 1)}.",
+            f"difference to the best other method in points. Seeds: {', '.join(map(str, seeds)) or 'none yet'}.",
             "",
             *sections,
         ]
@@ -235,7 +170,7 @@ def add_commands(commands, read_lines: Callable[[Path], list[dict]]) -> None:
             print(f"{measure}\n\n{regret_tables(lines_of(options), measure, options.base, options.bits)}")
 
     def write_page(options) -> None:
-        options.output.write_text(page(lines_of(options), json.loads(SETS.read_text())))
+        options.output.write_text(page(lines_of(options), read_lines(VARIANTS), json.loads(SETS.read_text())))
 
     for name, command, help_text, measures in (
         ("report", report, "rank and margin of hbmp on every set", ["own", "real"]),
