@@ -25,14 +25,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import suite_report
-from suite_cells import Cell, Rows, measure
+from suite_cells import Cell, Rows, measure_until
 
 METHODS = ("hbmp", "orthohash", "greedyhash", "sdr", "csq", "hashnet", "sdh", "cca_itq")
 SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -73,19 +75,24 @@ def read_lines(path: Path) -> list[dict]:
     return found
 
 
-def run(cells: list[Cell], folder: Path, output: Path, jobs: int) -> Iterator[dict]:
-    """Measure cells in `jobs` processes; each line is written when its cell is done, by this process alone."""
+def run(cells: list[Cell], folder: Path, output: Path, jobs: int, seconds: float = math.inf) -> Iterator[dict]:
+    """Measure cells in `jobs` processes; each line is written when its cell is done, by this process alone.
+
+    No cell begins after `seconds`.
+    """
+    deadline = time.time() + seconds
     os.environ.update(SINGLE_THREAD, CUDA_VISIBLE_DEVICES="")  # processes of the pool inherit both
     output.parent.mkdir(parents=True, exist_ok=True)
     if output.exists() and not output.read_text().endswith("\n"):
         output.write_text("".join(json.dumps(line) + "\n" for line in read_lines(output)))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool, output.open("a") as file:
-        for done in as_completed([pool.submit(measure, cell, folder) for cell in cells]):
+        for done in as_completed([pool.submit(measure_until, deadline, cell, folder) for cell in cells]):
             line = done.result()
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            yield line
+            if line is not None:
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                yield line
 
 
 def chosen_variants(options) -> dict[str, tuple[str, dict]]:
@@ -106,7 +113,8 @@ def run_command(options) -> None:
     split = "validation" if options.validation else "test"
     cells = grid(sets, chosen_variants(options), options.bits, options.seeds, split)
     cells = open_cells(cells, options.output, options.folder)
-    for number, line in enumerate(run(cells, options.folder, options.output, options.jobs), 1):
+    measured = run(cells, options.folder, options.output, options.jobs, options.seconds)
+    for number, line in enumerate(measured, 1):
         score = line.get("failed") or f"{line['own']:.3f} {line['real']:.3f} {line['seconds']:6.1f} s"
         print(f"{number}/{len(cells)} {line['key']} {score}", flush=True)
 
@@ -125,6 +133,7 @@ def parser() -> argparse.ArgumentParser:
     runs.add_argument("--variants", type=Path, help="JSON of named settings of the first method")
     runs.add_argument("--validation", action="store_true", help="split queries from the training rows")
     runs.add_argument("--jobs", type=int, default=1, help="processes")
+    runs.add_argument("--seconds", type=float, default=math.inf, help="begin no cell after so long")
     runs.add_argument("--output", type=Path, default=suite_report.RESULTS)
     runs.set_defaults(command=run_command)
     suite_report.add_commands(commands, read_lines)

@@ -138,6 +138,7 @@ def test_official_parts_stay_apart():
 def test_an_interrupted_run_goes_on_and_reports(folder, tmp_path, command):
     output = tmp_path / "lines.jsonl"
     words = ["run", folder, "--methods", "sdh", "lsh", "--bits", 8, "--output", output]
+    assert command(*words, "--seconds", 0) == ""
     first = command(*words)
     assert first.count("\n") == 4
     whole = output.read_text().splitlines()
