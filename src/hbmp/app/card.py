@@ -31,6 +31,7 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
         evaluation.to_markdown() if evaluation else "None were taken: every row was used for fitting.",
         "## Settings",
         Table(("setting", "value"), tuple((name, _cell(value)) for name, value in _settings(model)), n_notes=1).text(),
+        *_plan(model),
         "## Made with",
         _made(fit_seconds, command),
     ]
@@ -54,6 +55,14 @@ def _data(data, n_train: int) -> str:
 
 def _settings(model) -> list[tuple[str, object]]:
     return sorted(model.get_params(deep=False).items())
+
+
+def _plan(model) -> list[str]:
+    """What was decided for these data, where a method decides."""
+    if not hasattr(model, "plan_"):
+        return []
+    rows = tuple((name, _cell(value)) for name, value in model.plan_.as_dict().items())
+    return ["## Plan", Table(("decision", "value"), rows, n_notes=1).text()]
 
 
 def _made(fit_seconds: float, command: str) -> str:

@@ -32,6 +32,14 @@ class Scores:
     labels: np.ndarray  # (n, labels), labels = 0 where none are learned
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Columns of the scores: bits first, then labels."""
+
+    bits: slice
+    labels: slice
+
+
 @dataclass
 class Encoder:
     """A trained hash function with what turns its scores into bits."""
@@ -59,10 +67,15 @@ class Encoder:
             encoder.queries = make_queries(found, labels, scores.labels.shape[1]).levelled(odds, scores.labels)
         return encoder
 
+    @property
+    def layout(self) -> Layout:
+        """Which columns of the function's scores are what."""
+        return Layout(slice(self.n_bits), slice(self.n_bits, None))
+
     def scores(self, X) -> Scores:
         """Bit scores and label scores."""
-        found = self.function.project(X)
-        return Scores(found[:, : self.n_bits], found[:, self.n_bits :])
+        found, columns = self.function.project(X), self.layout
+        return Scores(found[:, columns.bits], found[:, columns.labels])
 
     def odds(self, X) -> np.ndarray:
         """Log-odds of the bits, (n, n_bits)."""
