@@ -349,7 +349,6 @@ class HBMP(Hasher):
             self.plan_ = Plan(
                 n_bits=self.n_bits,
                 unlabelled=isinstance(self.function_, Rebuilding),
-                function=self.function_,
                 feature_share=float(of_model.pop("feature_share_", 0.0)),
                 centre_share=float(of_model.pop("centre_share_", 0.0)),
                 learns_labels=votes is not None,
