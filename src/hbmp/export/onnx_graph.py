@@ -118,7 +118,7 @@ def _votes(encoder, nodes: list, constants: dict) -> str:
 
 
 def _queries(queries, odds: str, nodes: list, constants: dict) -> str:
-    """Add the nodes that turn log-odds and `label_scores` into scores of label-aware queries; the name of their result."""
+    """Add the nodes that turn log-odds and `label_scores` into label-aware scores; the name of their result."""
     from onnx import helper
 
     from hbmp.methods.hbmp.label_queries import LEAST

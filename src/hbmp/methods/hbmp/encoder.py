@@ -123,4 +123,3 @@ def _trained(X, labels, target: Target, plan: Plan, seed: int) -> HashFunction:
 def _certain_codes(target: Target, plan: Plan) -> np.ndarray | None:
     """The code book where its items are the classes, which are as unlike as can be."""
     return target.book.codes if plan.n_classes == target.affinity.n_items_ else None
-

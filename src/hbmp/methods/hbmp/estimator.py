@@ -1,10 +1,10 @@
 """Hashing with Binary Matrix Pursuit: affinity, target codes, hash function, composed.
 
-    plan       every "auto" resolved                         `plan.resolve`
-    stage 1    who should be close (Eq. 1 to 3)              `targets.pursue`
-    stage 2    target codes, one rank-one step per bit       `targets.pursue`, `hbmp.infer_codes`
-               which target codes, on held-out rows          `select.select`
-    stage 3    hash functions (Eq. 11, 12)                   `encoder.Encoder`, `objective.Objective`
+plan       every "auto" resolved                         `plan.resolve`
+stage 1    who should be close (Eq. 1 to 3)              `targets.pursue`
+stage 2    target codes, one rank-one step per bit       `targets.pursue`, `hbmp.infer_codes`
+           which target codes, on held-out rows          `select.select`
+stage 3    hash functions (Eq. 11, 12)                   `encoder.Encoder`, `objective.Objective`
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.methods.hbmp.encoder import Encoder
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
-from hbmp.methods.hbmp.select import Choice, select, shrink
-from hbmp.methods.hbmp.targets import infer, pursue
+from hbmp.methods.hbmp.select import select
+from hbmp.methods.hbmp.targets import Target, infer, pursue, shrink
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.codebook import CodeBook
 
@@ -245,9 +245,9 @@ class HBMP(Hasher):
             return
         X = self._items(X, y, rng)
         targets = pursue(plan, X, y, draw_seed(rng))
-        choice = select(targets, plan, X, y, rng)
-        encoder = Encoder.fit(X, y, choice.target, plan, draw_seed(rng))
-        self._adopt(encoder, choice, plan, labelled=y is not None)
+        target = select(targets, plan, X, y, rng)
+        encoder = Encoder.fit(X, y, target, plan, draw_seed(rng))
+        self._adopt(encoder, target, plan, labelled=y is not None)
 
     def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
@@ -263,10 +263,10 @@ class HBMP(Hasher):
             return X
         return X[np.sort(rng.choice(len(X), self.max_items, replace=False))]
 
-    def _adopt(self, encoder: Encoder, choice: Choice, plan: Plan, *, labelled: bool) -> None:
+    def _adopt(self, encoder: Encoder, target: Target, plan: Plan, *, labelled: bool) -> None:
         """Keep what was learned and how."""
-        self.plan_, self.encoder_ = plan.settled(choice.target.settings, choice.weight_share), encoder
-        book = choice.target.book
+        self.plan_, self.encoder_ = plan.settled(target.settings), encoder
+        book = target.book
         self.codebook_ = book.prefix(self.n_bits) if plan.extra_bits else book
         if not labelled:
             self.codebook_.affinity = None  # the hash function places instances

@@ -49,6 +49,15 @@ def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False)
     return infer_codes(affinity, n_bits, intercept=intercept, tol=0, random_state=seed, **plan.inference)
 
 
+def shrink(weights: np.ndarray, share: float) -> np.ndarray:
+    """Weights between equal ones and these; the equal ones are their mean, or that of their sizes where it is not
+    positive, because a distance must grow with every bit that differs."""
+    level = weights.mean()
+    if level <= 0:
+        level = np.abs(weights).mean() or 1.0
+    return share * weights + (1 - share) * level
+
+
 def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int) -> Target:
     return Target(settings, affinity, infer(plan, affinity, seed, intercept=settings.intercept))
 
