@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hbmp import hamming
 from hbmp._core import catalog, storage
-from hbmp._core.labels import as_array
+from hbmp._core.labels import as_targets
 from hbmp.images import as_images, is_images
 
 _ROWS = 65_536  # rows projected at a time
 
 
-class Hasher(TransformerMixin, BaseEstimator):
+class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all methods: features in, codes in {-1, +1} out.
 
     Each method carries its facts: `citation`, the publication; `supervised`, whether it needs labels; `smoke`, the
@@ -40,14 +40,20 @@ class Hasher(TransformerMixin, BaseEstimator):
     n_bits: int
 
     def fit(self, X, y=None):
-        """Learn codes. X: (n, d) features, or images (`hbmp.Images`); y: (n,) classes, (n, c) 0/1 labels, or None."""
+        """Learn codes. X: (n, d) features, dense or sparse, or images (`hbmp.Images`).
+
+        y: (n,) classes, (n, c) 0/1 labels, lists of label names such as [["cat", "dog"], ["cat"]], or None.
+        """
         if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)) or self.n_bits < 1:
             raise ValueError(f"n_bits must be a positive whole number, found {self.n_bits!r}.")
         X = self._checked(X, reset=True)
         if y is None and self.supervised:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if y is not None:
-            y = y if sparse.issparse(y) else as_array(y)
+            y, names = as_targets(y)
+            self.__dict__.pop("label_names_", None)  # of an earlier fit
+            if names is not None:
+                self.label_names_ = names
             if y.ndim == 0 or y.shape[0] != len(X):
                 raise ValueError(f"X has {len(X)} rows but y has shape {y.shape}; every row needs its label.")
         self.bit_weights_ = np.ones(self.n_bits)
@@ -66,7 +72,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         """Mean average precision when every row queries all the others by this method's distance."""
         from hbmp.metrics import self_retrieval_map
 
-        return self_retrieval_map(self.transform(X), y, bit_weights=self.bit_weights_)
+        return self_retrieval_map(np.asarray(self.transform(X)), as_targets(y)[0], bit_weights=self.bit_weights_)
 
     def save(self, path) -> None:
         """Write a model directory (`model.json` and `arrays.safetensors`) that `hbmp.load` reads."""
@@ -94,6 +100,8 @@ class Hasher(TransformerMixin, BaseEstimator):
             return as_images(X)
         if not reset and self.fitted_on_images:
             raise ValueError(f"This {name} takes images, found {_described(X)}.")
+        if sparse.issparse(X):
+            X = X.toarray()
         return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
     def _by_blocks(self, X, score) -> np.ndarray:
@@ -120,6 +128,7 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # codes are int8 whatever the features are
         tags.target_tags.required = self.supervised
         tags.target_tags.two_d_labels = True

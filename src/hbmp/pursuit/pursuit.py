@@ -36,7 +36,7 @@ def infer_codes(
     improve="one-flip",
     item_weights=None,
     diagonal="ignore",
-    tol=1e-6,
+    tol=0.0,
     random_state=0,
     restarts="auto",
     weighting="least-squares",
@@ -59,8 +59,8 @@ def infer_codes(
     improve : "none", "resample" (redraw at random until the match is positive), "one-flip", "tabu"
     item_weights : None, "count", "sqrt-count" (instances behind an item), or an array (items,) of positive numbers
     diagonal : "ignore" leaves the affinity of an item to itself out of the fit; "fit" is the paper's Eq. 10
-    tol : stop before n_bits once the relative residual is at most this. A perfect fit (tol <= 1e-6) does not stop
-        before there is a bit for every pair of items, and tol=0 never stops: later bits explain the affinity
+    tol : stop before n_bits once the relative residual is at most this; 0 gives n_bits always. A perfect fit
+        (tol <= 1e-6) does not stop before there is a bit for every pair of items: later bits explain the affinity
         again, and codes with such a reserve bear more wrong bits
     random_state : seed of the starts in degenerate eigenspaces
     restarts : spectral starts a bit, or "auto"

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from hbmp._core.labels import as_classes, as_label_rows, is_label_matrix
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions._shared.base import HashFunction
 from hbmp.functions.linear import Linear
@@ -304,15 +305,29 @@ class HBMP(Hasher):
         Parameters
         ----------
         labels : array-like of shape (m,) or (m, n_labels)
-            Classes, or rows of 0/1 labels, as `fit` took them.
+            Classes, rows of 0/1 labels, or lists of label names, as `fit` took them.
 
         Returns
         -------
         ndarray of shape (m, n_bits), int8
+
+        Raises
+        ------
+        ValueError
+            If a class or label name is not in the training data.
         """
         check_is_fitted(self)
         if self.codebook_.affinity is None:
             raise ValueError("This model was fitted without labels; `transform` gives the code of any feature vector.")
+        if (names := getattr(self, "label_names_", None)) is not None and not is_label_matrix(labels):
+            return self.codebook_.encode(as_label_rows(labels, names, "labels"))
+        if (known := _known_classes(self.codebook_.affinity)) is not None:
+            labels = as_classes(labels, "labels")
+            unseen = ~np.isin(labels, known)
+            if unseen.any() and labels.dtype.kind == known.dtype.kind:
+                raise ValueError(
+                    f"No class {labels[unseen][0]!r} in the training data, which have {len(known)} classes."
+                )
         return self.codebook_.encode(labels)
 
     def infer(self, y, random_state: int = 0, *, X=None) -> CodeBook:
@@ -361,6 +376,13 @@ class HBMP(Hasher):
             )
         elif hasattr(self, "encoder_"):
             self.function_ = self.encoder_.function
+
+
+def _known_classes(affinity) -> np.ndarray | None:
+    """The classes behind a fitted affinity; None where items are label sets."""
+    while (found := getattr(affinity, "classes_", None)) is None and hasattr(affinity, "base_"):
+        affinity = affinity.base_
+    return found
 
 
 def _named(affinity, y):

@@ -208,7 +208,7 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
         normalise=facts.many_images and facts.n_classes > 0,
         learns_labels=votes,
         label_share=float(_label_share(params, facts) or 0) if votes else 0.0,
-        label_queries=votes and (params["label_queries"] is True or _is_auto(params["label_queries"]) and queries),
+        label_queries=votes and _switch(params["label_queries"], queries),
     )
 
 
@@ -286,6 +286,10 @@ def check(params: Mapping[str, Any]) -> None:
 
 def _is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
+
+
+def _switch(given, automatic: bool) -> bool:
+    return automatic if _is_auto(given) else bool(given)
 
 
 def _menu(value) -> tuple:
