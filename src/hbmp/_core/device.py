@@ -6,6 +6,10 @@ import contextlib
 
 import numpy as np
 
+from hbmp._core.machine import allowed_cores
+
+MANY_OPERATIONS = 5e9  # per step, from which on a second thread is worth its waiting
+
 
 def pick_device(device: str = "auto") -> str:
     """`"auto"` is the GPU where torch sees one, the CPU otherwise; a named device that is missing is refused."""
@@ -43,13 +47,30 @@ def autocast(device: str, precision: str):
 
 @contextlib.contextmanager
 def threads_for(operations: float):
-    """One torch thread while operations are few: waiting for a second one costs more than it brings."""
+    """One torch thread while operations per step are few, otherwise as many as this process may use.
+
+    Threads wait for each other by spinning, which costs the most where other processes take their cores.
+    """
     import torch
 
     before = torch.get_num_threads()
-    if operations < 5e8:
-        torch.set_num_threads(1)
+    torch.set_num_threads(1 if operations < MANY_OPERATIONS else min(before, allowed_cores()))
     try:
         yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Linear algebra and torch on one thread, for work made of many small steps."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
     finally:
         torch.set_num_threads(before)

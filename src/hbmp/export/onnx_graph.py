@@ -5,8 +5,8 @@
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
 The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, where
-there are label scores a second last layer gives them, labels vote on bits, and scores favour the labels expected. The bit weights
-travel in the file's metadata as JSON under `hbmp.bit_weights`.
+there are label scores a second last layer gives them, labels vote on bits, and scores favour expected labels. The bit
+weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations

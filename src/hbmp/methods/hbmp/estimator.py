@@ -9,16 +9,19 @@ stage 3    hash functions (Eq. 11, 12)                   `encoder.Encoder`, `obj
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hbmp._core.labels import as_classes, as_label_rows, is_label_matrix
+from hbmp._core.device import one_thread
+from hbmp._core.labels import are_label_lists, as_classes, as_label_rows
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions._shared.base import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
+from hbmp.images import is_images
 from hbmp.methods.hbmp.encoder import Encoder
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
 from hbmp.methods.hbmp.select import select
@@ -239,6 +242,11 @@ class HBMP(Hasher):
         return cls(n_bits, **{**published, **settings})
 
     def _fit(self, X, y) -> None:
+        with nullcontext() if is_images(X) else one_thread():
+            self._learn(X, y)
+
+    def _learn(self, X, y) -> None:
+        """The three stages."""
         rng = as_generator(self.random_state)
         plan = resolve(self.get_params(deep=False), DataFacts.of(X, y))
         if plan.unlabelled:
@@ -319,15 +327,14 @@ class HBMP(Hasher):
         check_is_fitted(self)
         if self.codebook_.affinity is None:
             raise ValueError("This model was fitted without labels; `transform` gives the code of any feature vector.")
-        if (names := getattr(self, "label_names_", None)) is not None and not is_label_matrix(labels):
+        if (names := getattr(self, "label_names_", None)) is not None and are_label_lists(labels):
             return self.codebook_.encode(as_label_rows(labels, names, "labels"))
         if (known := _known_classes(self.codebook_.affinity)) is not None:
             labels = as_classes(labels, "labels")
             unseen = ~np.isin(labels, known)
             if unseen.any() and labels.dtype.kind == known.dtype.kind:
-                raise ValueError(
-                    f"No class {labels[unseen][0]!r} in the training data, which have {len(known)} classes."
-                )
+                found = labels[unseen].tolist()[0]
+                raise ValueError(f"No class {found!r} in the training data, which have {len(known)} classes.")
         return self.codebook_.encode(labels)
 
     def infer(self, y, random_state: int = 0, *, X=None) -> CodeBook:
