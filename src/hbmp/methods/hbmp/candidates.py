@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from hbmp._core.labels import has_label_sets
-from hbmp.affinities._shared.base import Affinity
+from hbmp.affinities import Affinity
 from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from hbmp import hamming
 from hbmp._core.seeds import as_generator
-from hbmp.functions._shared.base import HashFunction
+from hbmp.functions import HashFunction
 from hbmp.methods._shared.checks import need_counts, need_positive
 from hbmp.methods._shared.principal import principal_components
 from hbmp.methods._shared.rotation import as_signs, learn_rotation

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hbmp.experiments import Cell
-from hbmp.experiments.recipes._shared.settings import IMAGE_HBMP, LARGE_NETWORK, SCHEMES, SEEDS, hbmp, network
+from hbmp.experiments.settings import IMAGE_HBMP, LARGE_NETWORK, SCHEMES, SEEDS, hbmp, network
 from hbmp.hasher import get_method
 from hbmp.methods.hbmp.training_plan import LEAST_BITS
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hbmp._core import catalog
-from hbmp.experiments import Cell, load_results
-from hbmp.experiments.recipes._shared import image_grid
-from hbmp.experiments.recipes._shared.settings import (
+from hbmp.experiments import Cell, image_grid, load_results
+from hbmp.experiments.scores import own_score
+from hbmp.experiments.settings import (
     BEST_HBMP,
     BEST_UNLABELLED_HBMP,
     FUNCTIONS,
@@ -28,7 +28,6 @@ from hbmp.experiments.recipes._shared.settings import (
     default_params,
     hbmp,
 )
-from hbmp.experiments.recipes._shared.tables import own_score
 from hbmp.hasher import get_method
 
 CIFAR_FEATURES = "cifar10-efficientnet-lite0"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp._core.table import Table
-from hbmp.experiments.recipes._shared.base import Part, Row, Source
-from hbmp.experiments.recipes._shared.settings import SEEDS
+from hbmp.experiments.paper import DataSource, TablePart, TableRow
+from hbmp.experiments.settings import SEEDS
 
 MISSING = "—"
 
@@ -25,13 +25,15 @@ def mean_and_spread(values) -> tuple[float, float] | None:
     return float(np.mean(known)), float(np.std(known, ddof=1)) if len(known) > 1 else 0.0
 
 
-def ours(part: Part, row: Row, source: Source, n_bits: int, by_key: dict, seeds=None) -> tuple[float, float] | None:
+def ours(
+    part: TablePart, row: TableRow, source: DataSource, n_bits: int, by_key: dict, seeds=None
+) -> tuple[float, float] | None:
     """Our mean and spread for one number of the paper."""
     keys = [part.cell(row, source, n_bits, seed).key for seed in seeds or SEEDS]
     return mean_and_spread(own_score(by_key[key], part.score) for key in keys if key in by_key)
 
 
-def source_with_results(part: Part, by_key: dict, seeds=None) -> Source | None:
+def source_with_results(part: TablePart, by_key: dict, seeds=None) -> DataSource | None:
     """The best data of the part for which there is any result."""
     for source in part.sources:
         if any(ours(part, row, source, n_bits, by_key, seeds) for row in part.rows for n_bits in part.bits):
@@ -39,7 +41,7 @@ def source_with_results(part: Part, by_key: dict, seeds=None) -> Source | None:
     return None
 
 
-def part_table(part: Part, source: Source | None, by_key: dict, *, bits=None, seeds=None) -> Table:
+def part_table(part: TablePart, source: DataSource | None, by_key: dict, *, bits=None, seeds=None) -> Table:
     """A row a method, a column a code length, each number as `ours (the paper's, difference)`."""
     columns = [(place, n_bits) for place, n_bits in enumerate(part.bits) if not bits or n_bits in bits]
     comparable = source is not None and not source.other_items
@@ -54,7 +56,7 @@ def part_table(part: Part, source: Source | None, by_key: dict, *, bits=None, se
     return Table(header, tuple(rows), part.title, part_caption(part, source))
 
 
-def part_caption(part: Part, source: Source | None) -> str:
+def part_caption(part: TablePart, source: DataSource | None) -> str:
     """The lines below a part's table: what was run on what, and how it was scored."""
     sentences = [f"Ours (the paper's, difference). The paper: {part.features}." if part.features else ""]
     if source is None:
@@ -77,7 +79,7 @@ def compared(found: tuple[float, float] | None, paper: float, *, comparable: boo
     return f"{found[0]:.3f} ({paper:.3f}{difference})"
 
 
-def _protocol_caption(part: Part, source: Source) -> str:
+def _protocol_caption(part: TablePart, source: DataSource) -> str:
     from hbmp import protocols
 
     protocol = protocols.get(source.protocol)

@@ -101,7 +101,7 @@ def _is_list(column) -> bool:
 def _labels(column) -> dict:
     if not _is_list(column):
         return {"labels": column.to_numpy()}
-    from hbmp.datasets._shared.label_sets import matrix_of
+    from hbmp._core.label_matrix import matrix_of
 
     matrix, label_names = matrix_of(column.to_pylist())
     return {"labels": matrix, "classes": label_names}

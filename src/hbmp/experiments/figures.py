@@ -16,8 +16,7 @@ import numpy as np
 from hbmp import datasets, hamming
 from hbmp._core import machine
 from hbmp._core.device import pick_device
-from hbmp.experiments import store
-from hbmp.experiments.recipes._shared import image_grid
+from hbmp.experiments import image_grid, store
 
 BLUE, RED, GREEN, GREY = "#1f5fa8", "#c8402f", "#2b8a3e", "#8a8f98"
 PALETTE = ("#1f5fa8", "#c8402f", "#2b8a3e", "#e08e0b", "#7a4fa3", "#0f8b8d", "#b5578e", "#6b4f2a", "#5c6670", "#a5b32b")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from hbmp._core import catalog
 from hbmp.experiments import Cell
-from hbmp.experiments.recipes._shared.settings import METHOD_FILES, SEEDS
+from hbmp.experiments.settings import METHOD_FILES, SEEDS
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """Data that can serve a part.
 
     stand_in : what it is instead of the paper's data, "" where it is the paper's; other_items : whether these are not
@@ -29,7 +29,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of the paper's table: its numbers, one a code length, and the method that makes ours."""
 
     name: str
@@ -39,22 +39,22 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """One half of a table: rows of methods, columns of code lengths, one score."""
 
     title: str
-    sources: tuple[Source, ...]
+    sources: tuple[DataSource, ...]
     score: str
     bits: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     features: str = ""
     note: str = ""
 
-    def cell(self, row: Row, source: Source, n_bits: int, seed: int) -> Cell:
+    def cell(self, row: TableRow, source: DataSource, n_bits: int, seed: int) -> Cell:
         """The experiment behind one number."""
         return Cell(row.method, source.protocol, source.data, n_bits, seed, row.params)
 
-    def cells(self, source: Source, *, bits=None, seeds=None) -> list[Cell]:
+    def cells(self, source: DataSource, *, bits=None, seeds=None) -> list[Cell]:
         """All experiments of the part that can be run: those of methods that exist here."""
         wanted = [n_bits for n_bits in self.bits if not bits or n_bits in bits]
         return [
@@ -66,47 +66,47 @@ class Part:
         ]
 
 
-def rivals(numbers: dict[str, tuple[float, ...]]) -> tuple[Row, ...]:
+def rivals(numbers: dict[str, tuple[float, ...]]) -> tuple[TableRow, ...]:
     """Rows of the methods the paper compares with, each with its default settings here."""
-    return tuple(Row(name, values, METHOD_FILES[name]) for name, values in numbers.items())
+    return tuple(TableRow(name, values, METHOD_FILES[name]) for name, values in numbers.items())
 
 
 _ENCODE = "Encode the images with {network} and save {name}/features.npy and {name}/labels.npz in the data directory."
 _EFFICIENTNET = "frozen EfficientNet-Lite0 features instead of a fine-tuned VGG-F"
 
 
-def cifar(protocol: str) -> tuple[Source, ...]:
+def cifar(protocol: str) -> tuple[DataSource, ...]:
     """CIFAR-10 with VGG-F features, or with those of another network."""
     get = _ENCODE.format(network="VGG-F", name="cifar10-vggf")
     other = _ENCODE.format(network="EfficientNet-Lite0", name="cifar10-efficientnet-lite0")
     return (
-        Source("cifar10-vggf", protocol, get),
-        Source("cifar10-efficientnet-lite0", protocol, other, stand_in=_EFFICIENTNET),
+        DataSource("cifar10-vggf", protocol, get),
+        DataSource("cifar10-efficientnet-lite0", protocol, other, stand_in=_EFFICIENTNET),
     )
 
 
-def nus(protocol: str, *, stand_in_protocol: str) -> tuple[Source, ...]:
+def nus(protocol: str, *, stand_in_protocol: str) -> tuple[DataSource, ...]:
     """NUS-WIDE with VGG-F features, or MS-COCO in its place."""
     get = _ENCODE.format(network="VGG-F", name="nuswide-vggf")
     other = _ENCODE.format(network="EfficientNet-Lite0", name="coco")
     coco = f"MS-COCO images under {stand_in_protocol}, {_EFFICIENTNET}, standing in for NUS-WIDE"
     return (
-        Source("nuswide-vggf", protocol, get),
-        Source("coco", stand_in_protocol, other, stand_in=coco, other_items=True),
+        DataSource("nuswide-vggf", protocol, get),
+        DataSource("coco", stand_in_protocol, other, stand_in=coco, other_items=True),
     )
 
 
-def labelme() -> tuple[Source, ...]:
+def labelme() -> tuple[DataSource, ...]:
     """22K LabelMe, or GIST descriptors of as many other images."""
     stand_in = "GIST of 22,019 other images standing in for 22K LabelMe"
     return (
-        Source("labelme", "labelme", "Ask the authors of 22K LabelMe for its GIST descriptors."),
-        Source("gist22k", "labelme", "Compute GIST of 22,019 images.", stand_in=stand_in, other_items=True),
+        DataSource("labelme", "labelme", "Ask the authors of 22K LabelMe for its GIST descriptors."),
+        DataSource("gist22k", "labelme", "Compute GIST of 22,019 images.", stand_in=stand_in, other_items=True),
     )
 
 
-def imagenet100() -> tuple[Source, ...]:
+def imagenet100() -> tuple[DataSource, ...]:
     """ImageNet100 with AlexNet features."""
     return (
-        Source("imagenet100-alexnet", "imagenet100", _ENCODE.format(network="AlexNet", name="imagenet100-alexnet")),
+        DataSource("imagenet100-alexnet", "imagenet100", _ENCODE.format(network="AlexNet", name="imagenet100-alexnet")),
     )
