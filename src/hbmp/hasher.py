@@ -65,7 +65,7 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def transform(self, X) -> np.ndarray:
         """Codes in {-1, +1}, int8, shape (n, n_bits); sign(0) is +1."""
-        return hamming.signs(self.project(X))
+        return hamming.signs(self.project(X))  # HBMP Eq. 11
 
     def score(self, X, y) -> float:
         """Mean average precision when every row queries all the others by this method's distance."""

@@ -1,24 +1,27 @@
-"""Stable sorts in linear time, on the bucket sort of FAISS, which runs free of the interpreter lock."""
+"""Stable sorts in linear time by the bucket sort of FAISS, which runs without the interpreter lock."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 DIGIT_BITS = 13
 
 
-def bucket_sort(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stable order of whole keys in [0, n_keys), and bounds: key k stands at order[bounds[k]:bounds[k + 1]]."""
+def bucket_sort(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Stable order of integer keys in [0, n_keys), and bounds: key k is at order[bounds[k]:bounds[k + 1]]."""
     import faiss
 
     bounds, order = faiss.bucket_sort(keys, n_keys)
     return order, bounds
 
 
-def digit_sort(keys: np.ndarray, n_digits: int) -> np.ndarray:
-    """Stable order of whole keys (n,) in [0, 2^(13 · n_digits) + 1], by thirteen binary digits at a time, lowest first.
+def digit_sort(keys: NDArray[Any], n_digits: int) -> NDArray[Any]:
+    """Stable order of integer keys (n,) in [0, 2^(13 · n_digits) + 1], thirteen binary digits at a time, lowest first.
 
-    The highest part may be 2^13 itself.
+    The highest digit may be 2^13 itself.
     """
     if len(keys) < 2**DIGIT_BITS:
         return np.argsort(keys, kind="stable")

@@ -2,7 +2,8 @@
 
 The affinity R = Y Yᵀ of n points is known by its factor, so a pursuit need not touch pairs: Y ≈ Σ_k v_k c_kᵀ gives
 R ≈ V (C Cᵀ) Vᵀ. With E what the other bits leave of Y, a bit is searched again as v_k = sign(E c_k), a power step on
-the residual affinity E Eᵀ (Eq. 7), and all atoms are refitted by least squares (Eq. 10). The code of a point is then
+the residual affinity E Eᵀ (HBMP Eq. 7). All atoms are refitted by least squares (HBMP Eq. 10). The code of a point
+is then
 
     u = argmax over signs of  2 uᵀ C y - ρ uᵀ G u,      G = C Cᵀ less its diagonal
 
@@ -82,7 +83,7 @@ def refine(points: np.ndarray, codes: np.ndarray, coupling: float, n_iter: int) 
 
 
 def code_book(codes: np.ndarray, points: np.ndarray, *, weighting: str, ridge: float) -> CodeBook:
-    """The codes with the weights of Eq. 10 for R = Y Yᵀ, scaled to [-1, 1], off its diagonal; no pair is formed.
+    """The codes with the weights of HBMP Eq. 10 for R = Y Yᵀ, scaled to [-1, 1], off its diagonal; no pair is formed.
 
     h_k = v_kᵀ Y Yᵀ v_k - tr R is the squared length of Yᵀv_k less the trace, and ‖R‖ that of Yᵀ Y.
     """

@@ -1,8 +1,8 @@
-"""Binary matrix pursuit: rebuild an affinity from sign vectors, one a step (Algorithm 1).
+"""Binary matrix pursuit: rebuild an affinity from sign vectors, one per step (HBMP Algorithm 1).
 
-    R      affinity    (n, n) symmetric, in [-1, 1]                    Eq. 3
-    v_t    signs       (n,)   bit t of every item                      Eq. 6
-    α      weights     (t,)   of all bits                              Eq. 10
+    R      affinity    (n, n) symmetric, in [-1, 1]               HBMP Eq. 3
+    v_t    signs       (n,)   bit t of every item                 HBMP Eq. 6
+    α      weights     (t,)   of all bits                         HBMP Eq. 10
     Q_t    residual    (n, n) R - Σ α_k v_k v_kᵀ, what t bits leave unexplained
     c      item weights (n,)  pairs count c_i c_j; 1 in the paper
     b      n_bits
@@ -54,8 +54,8 @@ def infer_codes(
     ----------
     affinity : symmetric array in [-1, 1], or a fitted Affinity
     n_bits : int, or "auto" to add bits until the relative residual is at most `max_residual` (or `max_bits` is hit)
-    scheme : "regress" (all weights refitted each step), "greedy" (the step size of Theorem 2), "constant" (R scaled
-        by n_bits, unit steps: plain Hamming distance)
+    scheme : "regress" (all weights refitted each step), "greedy" (the step size of HBMP Theorem 2), "constant" (R
+        scaled by n_bits, unit steps: plain Hamming distance)
     improve : "none", "resample" (redraw at random until the match is positive), "one-flip", "tabu"
     item_weights : None, "count", "sqrt-count" (instances behind an item), or an array (items,) of positive numbers
     diagonal : "ignore" leaves the affinity of an item to itself out of the fit; "fit" is the paper's Eq. 10
@@ -121,16 +121,16 @@ class _Pursuit:
             signs, match = self._candidates()
             chosen = self._choose(signs, match)
         best = _first_of_largest(match) if chosen is None else chosen  # no new direction helps: one repeats
-        self.fit.append(signs[:, best])
+        self.fit.append(signs[:, best])  # HBMP Eq. 5; HBMP Alg. 1, line 8
         self.taken.add(signs[:, best].tobytes())
         if self.settings.scheme == "greedy":
-            # Step size of Theorem 2, r / (n² L). Departs from its proof, where L bounds the norm of the gradient:
+            # Step size of HBMP Theorem 2, r / (n² L). Departs from its proof, where L bounds the norm of the gradient:
             # the gradient of f is 1-Lipschitz, so L = 1 satisfies the inequality used and is the exact line search.
             self.weights = np.append(self.weights, match[best] / self.fit.own_size)
         self._set_weights()
 
     def _candidates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sign vectors for the next bit and their matches with the residual (Alg. 1, lines 3-5)."""
+        """Sign vectors for the next bit and their matches with the residual (HBMP Eq. 6; HBMP Alg. 1, lines 3-5)."""
         values, vectors = self.eigenspace.update(self.fit.residual_times)
         starts = spectral_starts(values, vectors, self.settings.starts(len(vectors)), self.rng)
         signs, match = improve_starts(self.settings.improve, self.fit, starts, self.rng)
@@ -153,7 +153,7 @@ class _Pursuit:
         if self.settings.scheme == "regress":
             decrease = self.fit.decrease(signs, match, self._active())
         elif self.settings.scheme == "greedy":
-            decrease = np.maximum(match, 0) ** 2 / self.fit.own_size
+            decrease = np.maximum(match, 0) ** 2 / self.fit.own_size  # of the squared residual: HBMP Eq. 8
         else:
             decrease = 2 * match - self.fit.own_size  # of a unit step
         decrease = np.where(fresh, decrease, 0.0)
@@ -166,7 +166,7 @@ class _Pursuit:
         return np.r_[0:free, max(self.round_start, free) : self.fit.directions.shape[1]]
 
     def _set_weights(self) -> None:
-        """Weights of all bits by the scheme, and the residual they leave (Alg. 1, line 7)."""
+        """Weights of all bits by the scheme, and the residual they leave (HBMP Alg. 1, line 7)."""
         self.weights = self._weights_of_first(self.fit.directions.shape[1])
         self.residuals.append(self.fit.residual(self.weights))
         self._set_search_weights()

@@ -57,6 +57,7 @@ class Settings:
     @property
     def scale(self) -> float:
         """What R is multiplied by: unit steps reach n_bits, not 1."""
+        # HBMP Alg. 1, line 1
         return float(self.limit) if self.scheme == "constant" else 1.0
 
     @property

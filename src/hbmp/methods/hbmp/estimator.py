@@ -1,7 +1,7 @@
 """Hashing with Binary Matrix Pursuit: affinity, target codes, hash function, composed.
 
 Stage one finds target codes for the items that define the neighbourhood (classes, label sets, or instances) by
-`infer_codes`. Stage two trains a hash function to give every instance the code of its item (Eq. 11, 12). Distances
+`infer_codes`. Stage two trains a hash function to give every instance the code of its item (HBMP Eq. 11, 12). Distances
 are weighted by the weights of stage one.
 
 Shares carry it past the paper, all 0 in `HBMP.paper` but the last, which is 1: how much features say in the affinity
@@ -43,7 +43,7 @@ class _Paper(str):
     __slots__ = ()
 
     def __call__(self, n_bits=32, **settings) -> HBMP:
-        """Eigenvector and sign, redrawn until the match is positive; weights by Eq. 10; hinge loss; SGD with momentum
+        """Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD with momentum
         0.9, halved every 20 of 100 epochs, batches of 256, on one linear layer.
 
         Eq. 10 sums over all pairs, an item with itself included; the code behind the paper's numbers leaves those

@@ -1,4 +1,4 @@
-"""Stage two: what a hash function is taught about code books, and how (Eq. 11, 12, and past them).
+"""Stage two: what a hash function is taught about code books, and how (HBMP Eq. 12, and beyond).
 
     ψ      scores           (n, b)
     u      codes            (n, b)       of the samples' items
@@ -18,7 +18,7 @@ Bagging draws a sample of its own for each bit, twice as large as the data and w
 at different instances, so that a distance counts how doubtful an instance is; bits that learn the same rows err
 together. It helps where a few classes have many bits, and hurts where each class has few instances.
 
-Past the paper (docs/beyond-the-paper.md); λ = 0 and no bagging is Eq. 12.
+Past the paper (docs/beyond-the-paper.md); λ = 0 and no bagging is HBMP Eq. 12.
 """
 
 from __future__ import annotations
