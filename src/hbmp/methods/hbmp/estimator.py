@@ -43,7 +43,7 @@ class _Paper(str):
     __slots__ = ()
 
     def __call__(self, n_bits=32, **settings) -> HBMP:
-        """Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD with momentum
+        """Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD, momentum
         0.9, halved every 20 of 100 epochs, batches of 256, on one linear layer.
 
         Eq. 10 sums over all pairs, an item with itself included; the code behind the paper's numbers leaves those
