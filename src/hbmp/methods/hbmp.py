@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp import catalog, hamming
@@ -182,7 +183,8 @@ class HBMP(Hasher):
         self._check_settings()
         if is_images(X) and y is None:
             raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
-        if y is None and (self.affinity, self.function, self.scheme) == ("auto", "auto", "regress"):
+        self.recall_ = None
+        if y is None and self._rebuilds():
             self._fit_without_labels(X, rng)
             return
         rows = self._training_rows(X, y, rng)
@@ -223,11 +225,17 @@ class HBMP(Hasher):
         self.feature_share_, self.centre_share_, self.label_share_ = 1.0, 0.0, 0.0
         self._note(TrainingPlan())
         self.weight_share_ = 1.0 if self.weight_share == "auto" else float(self.weight_share)
-        self.function_ = Rebuilding()
+        self.function_ = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
         settings = {"weighting": self.weighting, "ridge": self.ridge, "random_state": draw_seed(rng)}
         self.codebook_ = self.function_.pursue(X, self.n_bits, **settings)
         self.bit_weights_ = _held_out.shrink(self.codebook_.weights, self.weight_share_)
+        self.recall_ = self.function_.recall_
         self.unmatched_ = 0.0
+
+    def _rebuilds(self) -> bool:
+        """Whether a fit without labels is the pursuit on features."""
+        function = "auto" if isinstance(self.function, Rebuilding) else self.function
+        return (self.affinity, function, self.scheme) == ("auto", "auto", "regress")
 
     def _learn(self, X, y, book, labels, affinity, seed):
         """Stage two: the hash function, with label scores beside its bits where labels vote."""
@@ -327,6 +335,7 @@ class HBMP(Hasher):
             "contrast_share_": 0.0,
             "bagging_": False,
             "extra_bits_": 0,
+            "recall_": None,
             **shares,
         }.items():
             if not hasattr(self, name):
