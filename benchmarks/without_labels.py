@@ -148,6 +148,12 @@ def published(name):
     return directions
 
 
+def new_quantiser(width, parts, seed):
+    quantiser = faiss.ProductQuantizer(width, parts, 8)
+    quantiser.cp.seed, quantiser.cp.min_points_per_centroid = seed + 1234, 1
+    return quantiser
+
+
 def product_quantiser(rotated):
     def run(task, n_bits, seed):
         parts = n_bits // 8
@@ -158,11 +164,11 @@ def product_quantiser(rotated):
 
         rotation = None
         if rotated:
+            inner = new_quantiser(width, parts, seed)
             rotation = faiss.OPQMatrix(width, parts)
-            rotation.niter, rotation.verbose = 8, False
+            rotation.niter, rotation.pq = 8, inner
             rotation.train(padded(task.train))
-        quantiser = faiss.ProductQuantizer(width, parts, 8)
-        quantiser.cp.seed, quantiser.cp.min_points_per_centroid = seed + 1234, 1
+        quantiser = new_quantiser(width, parts, seed)
         turned = padded if rotation is None else lambda rows: rotation.apply(padded(rows))
         quantiser.train(turned(task.train))
 
@@ -234,7 +240,7 @@ def turboquant(task, n_bits, seed):
     Reference: Zandieh et al., TurboQuant, 2025. Data-oblivious: it starts at one bit per dimension.
     """
     d = task.n_features
-    bits = n_bits // d
+    bits = round(n_bits / d)
     if bits < 1:
         return
     rotation = random_rotation(d, d, np.random.default_rng(seed)).astype(np.float32)
@@ -249,7 +255,7 @@ def turboquant(task, n_bits, seed):
         rows = levels.astype(np.float32)[encoded[0]]
         return encoded[1] * (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ rotation.T
 
-    yield from both(task, rebuild, encode, n_bits / 8 + (0 if task.metric == "cosine" else 2))
+    yield from both(task, rebuild, encode, bits * d / 8 + (0 if task.metric == "cosine" else 2))
 
 
 def gaussian_levels(n_levels):
@@ -319,7 +325,9 @@ def append(row):
         file.write(json.dumps(row) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    print(*(row[name] for name in ("data", "metric", "ratio", "method", "cpu_seconds")), row["results"][-1:], flush=True)
+    print(
+        *(row[name] for name in ("data", "metric", "ratio", "method", "cpu_seconds")), row["results"][-1:], flush=True
+    )
 
 
 def cells(queries):
@@ -347,12 +355,20 @@ def table():
                 if any(method in column for column in columns):
                     values = [column.get(method) for column in columns]
                     best = [max(column.values()) for column in columns]
-                    shown = ["—" if v is None else f"**{v:.3f}**" if v == b else f"{v:.3f}" for v, b in zip(values, best, strict=True)]
+                    shown = [
+                        "—" if v is None else f"**{v:.3f}**" if v == b else f"{v:.3f}"
+                        for v, b in zip(values, best, strict=True)
+                    ]
                     lines.append(f"| {method} | " + " | ".join(shown) + " |")
-            leads = [c["HBMP"] - max(v for m, v in c.items() if not m.startswith("HBMP")) for c in columns if "HBMP" in c]
+            leads = [
+                c["HBMP"] - max(v for m, v in c.items() if not m.startswith("HBMP")) for c in columns if "HBMP" in c
+            ]
             if leads:
-                lines += ["", f"HBMP leads the best other by {100 * np.mean(leads):.1f} points on average, "
-                          f"{100 * min(leads):.1f} at least."]
+                lines += [
+                    "",
+                    f"HBMP leads the best other by {100 * np.mean(leads):.1f} points on average, "
+                    f"{100 * min(leads):.1f} at least.",
+                ]
             parts.append("\n".join(lines))
     return "\n\n".join(parts)
 

@@ -15,7 +15,7 @@ from hbmp import catalog, hamming, storage
 from hbmp.images import as_images, is_images
 from hbmp.labels import as_array
 
-_ROWS = 65_536  # rows projected at a time
+_ROWS = 16_384  # rows projected at a time
 
 
 class Hasher(TransformerMixin, BaseEstimator):
@@ -64,7 +64,12 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def transform(self, X) -> np.ndarray:
         """Codes in {-1, +1}, int8, shape (n, n_bits); sign(0) is +1."""
-        return hamming.signs(self.project(X))
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        codes = np.empty((len(X), self.n_bits), dtype=np.int8)
+        for start in range(0, len(X), _ROWS):
+            codes[start : start + _ROWS] = hamming.signs(self._project(X[start : start + _ROWS]))
+        return codes
 
     def score(self, X, y) -> float:
         """Mean average precision when every row queries all the others by this method's distance."""

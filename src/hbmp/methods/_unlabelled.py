@@ -62,7 +62,7 @@ class Rebuilding(HashFunction):
     ----------
     coupling : float or "auto", default="auto"
         How much a bit looks at the others: 0 for a linear function, 1 for the codes that rebuild best. "auto" is 0.5
-        up to one bit per feature, which suits Hamming distance, and 1 from two bits per feature.
+        up to one bit per feature, which suits Hamming distance, and 0.75 from two bits per feature.
     gain : float, default=1.2
         Length of the n_bits-th principal axis over the first; 1 leaves the features as they are.
     n_iter : int, default=15
@@ -134,6 +134,15 @@ class Rebuilding(HashFunction):
         """Feature vectors that codes stand for, float32 (n, n_features): compare them to queries by any distance."""
         return self.mean_ + hamming.check_codes(codes, len(self.scale_)).astype(np.float32) @ self.decoder_
 
+    def query_scores(self, X, bit_weights) -> np.ndarray:
+        """Scores of queries alone: their weighted agreement with a code is the inner product with its rebuilt vector.
+
+        Their signs are not the codes of the queries. Items are found by inner product, or by cosine where they have
+        unit length.
+        """
+        weights = np.where(np.abs(bit_weights) > 1e-12, bit_weights, 1e-12).astype(np.float32)
+        return np.asarray(X, dtype=np.float32) @ (self.decoder_.T / weights)
+
     def rescale(self, factor, shift):
         """Multiply every score by a positive factor; the bits depend on one another, so a shift makes no sense."""
         if np.any(np.asarray(shift) != 0) or np.any(np.asarray(factor) <= 0):
@@ -165,32 +174,24 @@ class Rebuilding(HashFunction):
         return points
 
     def _scores(self, X):
-        agreement = X @ self.directions_
-        agreement -= self._offsets()
-        codes = self._choose(agreement)
-        margins = codes @ self.overlaps_
-        margins *= np.float32(-self._coupling() / 2)
-        margins += agreement
-        margins *= codes
-        smallest = np.float32(1e-6) * max(float(np.abs(self.directions_).max()), 1e-30)
-        np.maximum(margins, smallest, out=margins)
-        margins *= codes
-        margins *= self.scale_
-        return margins
-
-    def _choose(self, agreement):
-        """Codes stage by stage; the bits of earlier stages are fixed, and later ones explain what they leave."""
-        sizes = getattr(self, "sizes_", [agreement.shape[1]])
-        if len(sizes) == 1:
-            return choose_codes(agreement, self.overlaps_, self._coupling(), sweeps=_SWEEPS)
-        codes = np.empty_like(agreement)
-        start = 0
-        for size in sizes:
-            done, stage = slice(0, start), slice(start, start + size)
-            left = agreement[:, stage] - codes[:, done] @ self.overlaps_[done, stage]
-            codes[:, stage] = choose_codes(left, self.overlaps_[stage, stage], self._coupling(), sweeps=_SWEEPS)
+        """Scores stage by stage: the bits of earlier stages are fixed, and later ones explain what they leave."""
+        scores = X @ self.directions_
+        scores -= self._offsets()
+        coupling, smallest = self._coupling(), np.float32(1e-6) * max(float(np.abs(self.directions_).max()), 1e-30)
+        codes, start = np.empty_like(scores), 0
+        for size in getattr(self, "sizes_", [scores.shape[1]]):
+            stage = slice(start, start + size)
+            agreement, overlaps = scores[:, stage], self.overlaps_[stage, stage]
+            if start:
+                agreement -= codes[:, :start] @ self.overlaps_[:start, stage]
+            signs = codes[:, stage] = choose_codes(agreement, overlaps, coupling, sweeps=_SWEEPS)
+            agreement -= signs @ (np.float32(coupling / 2) * overlaps)
+            agreement *= signs
+            np.maximum(agreement, smallest, out=agreement)
             start += size
-        return codes
+        scores *= codes
+        scores *= self.scale_
+        return scores
 
     def _measure(self, X, held, learned, codes, weights):
         queries = np.asarray(X[held], dtype=np.float32)
@@ -216,8 +217,8 @@ class Rebuilding(HashFunction):
 
 
 def coupling_for(n_bits: int, n_features: int) -> float:
-    """A half up to one bit per feature, 1 from two bits per feature, in proportion to the bits between."""
-    return float(np.clip(n_bits / n_features / 2, 0.5, 1.0))
+    """A half up to one bit per feature, three quarters from two bits per feature, in proportion between."""
+    return float(np.clip((1 + n_bits / n_features) / 4, 0.5, 0.75))
 
 
 def _start(points, size, rng):
