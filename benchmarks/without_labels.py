@@ -29,8 +29,8 @@ import faiss
 import numpy as np
 
 import hbmp
-from hbmp.methods._unlabelled import Rebuilding
 from hbmp.methods._rotation import random_rotation
+from hbmp.methods._unlabelled import Rebuilding
 
 RESULTS = Path(__file__).parent.parent / "results" / "without-labels.jsonl"
 SETS = {
@@ -341,6 +341,20 @@ def cells(queries):
     return {key: {method: float(np.mean(s)) for method, s in cell.items()} for key, cell in found.items()}
 
 
+def shown(column, method):
+    """A cell of the table, in bold where it is the best of its column."""
+    if method not in column:
+        return "—"
+    text = f"{column[method]:.3f}"
+    return f"**{text}**" if column[method] == max(column.values()) else text
+
+
+def lead(column):
+    """How far HBMP is ahead of the best other method, or None where either is missing."""
+    others = [value for method, value in column.items() if not method.startswith("HBMP")]
+    return column["HBMP"] - max(others) if others and "HBMP" in column else None
+
+
 def table():
     """Recall@10 per metric, kind of query and bits per dimension: one row per method, one column per set."""
     parts = []
@@ -353,22 +367,11 @@ def table():
             lines += ["| method | " + " | ".join(names) + " |", "|:---|" + "---:|" * len(names)]
             for method in METHODS:
                 if any(method in column for column in columns):
-                    values = [column.get(method) for column in columns]
-                    best = [max(column.values()) for column in columns]
-                    shown = [
-                        "—" if v is None else f"**{v:.3f}**" if v == b else f"{v:.3f}"
-                        for v, b in zip(values, best, strict=True)
-                    ]
-                    lines.append(f"| {method} | " + " | ".join(shown) + " |")
-            leads = [
-                c["HBMP"] - max(v for m, v in c.items() if not m.startswith("HBMP")) for c in columns if "HBMP" in c
-            ]
+                    lines.append(f"| {method} | " + " | ".join(shown(column, method) for column in columns) + " |")
+            leads = [lead(column) for column in columns if lead(column) is not None]
             if leads:
-                lines += [
-                    "",
-                    f"HBMP leads the best other by {100 * np.mean(leads):.1f} points on average, "
-                    f"{100 * min(leads):.1f} at least.",
-                ]
+                average, least = 100 * np.mean(leads), 100 * min(leads)
+                lines += ["", f"HBMP less the best other: {average:+.1f} points on average, {least:+.1f} at worst."]
             parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
