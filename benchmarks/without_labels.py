@@ -4,10 +4,10 @@
     python benchmarks/without_labels.py --data data           runs what results/without-labels.jsonl does not hold yet
     python benchmarks/without_labels.py --table               the stored results as Markdown
 
-Sets: text vectors of 20 Newsgroups and Reuters (256-d) and of 20 Newsgroups again (1,536-d), word vectors (50-d, 256-d),
-image features of CIFAR-10 (512-d) and MS-COCO (256-d), GIST descriptors (512-d). Of each 8,300 rows are drawn: 300
-queries and a database, of which 5,000 rows train. Rows have unit length for "cosine"; "ip" and "l2" take them as they
-are.
+Sets: text vectors of 20 Newsgroups and Reuters (256-d) and of 20 Newsgroups again (1,536-d), word vectors (50-d and
+256-d), image features of CIFAR-10 (512-d) and MS-COCO (256-d), GIST descriptors (512-d). Of each 8,300 rows
+are drawn: 300 queries and a database, of which 5,000 rows train. Rows have unit length for "cosine"; "ip" and "l2"
+take them as they are.
 
 at_10, at_40, at_100   share of the true ten within the first 10, 40 and 100; at_40 is recall@10 after rescoring 4 times
 float, codes           real-valued queries, or queries that are codes themselves
@@ -65,6 +65,7 @@ class Task:
 
     @property
     def n_features(self):
+        """Dimensions of the vectors."""
         return self.train.shape[1]
 
     def similarity(self, queries, rows):
@@ -75,6 +76,7 @@ class Task:
         return products if self.metric == "ip" else products - np.square(rows).sum(axis=1) / 2
 
     def measure(self, similarity):
+        """Share of the true ten within the first 10, 40 and 100 of each ranking."""
         order = np.argsort(-similarity.astype(np.float32), axis=1, kind="stable")[:, : max(DEPTHS)]
         hits = (order[:, :, None] == self.nearest[:, None, :]).any(axis=2)
         return {f"at_{depth}": round(float(hits[:, :depth].sum(axis=1).mean() / 10), 4) for depth in DEPTHS}
@@ -272,6 +274,7 @@ def gaussian_levels(n_levels):
 
 METHODS = {
     "HBMP": hbmp_codes(),
+    "HBMP, coupling 1": hbmp_codes(coupling=1.0),
     "HBMP nested": hbmp_codes(nested=True),
     "ITQ": linear(published("itq")),
     "PCA rotation": linear(published("pca_rotation")),

@@ -1,6 +1,6 @@
 """An estimate of recall from held-out rows: what a search with these codes will find, with an interval.
 
-Held-out rows query the rows that the codes were learned from. The true neighbours are the nearest in Euclidean
+Held-out rows query all other training rows. The true neighbours are the nearest in Euclidean
 distance; the search is by real-valued queries and weighted Hamming distance. Queries are independent, so the mean over
 them has Wilson's interval, with as many draws as give the variance that was seen.
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_Z = 2.0  # of the interval: 95 % and a little, for the rows that training holds back
+_Z = 2.0  # of the interval: 95 % and a little, for codes that have seen the axes of the held-out rows
 _RESCORED = 4  # times k candidates are rescored
 _SCALE_QUERIES, _SCALE_ROWS = 100, 10_000  # that numbers of bits are tried on
 _LARGEST = 16  # times the bits at hand are tried
@@ -70,10 +70,12 @@ def estimate_recall(
     codes: np.ndarray,
     *,
     unexplained: float,
+    own: np.ndarray,
     k: int = 10,
 ) -> RecallEstimate:
     """Recall of centred held-out queries (q, d) against centred rows (n, d), by scores (q, b) and codes (n, b).
 
+    own : the row that each query is, which it does not find
     unexplained : share of the rows' squared length that the codes do not rebuild
     """
     k = min(k, len(rows) - 1)
@@ -83,23 +85,25 @@ def estimate_recall(
     lengths = np.square(rows).sum(axis=1) / 2
     for start in range(0, len(queries), _QUERIES):
         block = slice(start, start + _QUERIES)
-        near = nearest(queries[block] @ rows.T - lengths, k)
+        similarity = queries[block] @ rows.T - lengths
         found = query_scores[block] @ signs.T
+        each = np.arange(len(found))
+        similarity[each, own[block]] = found[each, own[block]] = -np.inf
+        near = nearest(similarity, k)
         exact.append(shares_found(found, near, k))
         rescored.append(shares_found(found, near, _RESCORED * k))
     shares = np.concatenate(exact)
     low, high = interval(shares)
-    some = slice(0, _SCALE_QUERIES), slice(0, _SCALE_ROWS)
-    sizes = _bits_needed(
-        queries[some[0]], rows[some[1]], query_scores[some[0]] @ signs[some[1]].T, n_bits, unexplained, k
-    )
+    few = slice(0, _SCALE_QUERIES)
+    others = np.delete(np.arange(len(rows)), own[few])[:_SCALE_ROWS]
+    sizes = _bits_needed(queries[few], rows[others], query_scores[few] @ signs[others].T, n_bits, unexplained, k)
     return RecallEstimate(
         estimate=float(shares.mean()),
         low=low,
         high=high,
         k=k,
         n_queries=len(queries),
-        n_database=len(rows),
+        n_database=len(rows) - 1,
         n_bits=n_bits,
         rescored=float(np.concatenate(rescored).mean()),
         bits_for_90=sizes[0],

@@ -115,7 +115,7 @@ class Rebuilding(HashFunction):
         mean_weight = max(float(np.abs(book.weights).mean()), 1e-12)
         self.rescale(1 / np.maximum(book.weights / mean_weight, 0.1), np.zeros(n_bits))
         self.decoder_ = _decoder(X, self.mean_, codes)
-        self.recall_ = self._measure(X, held, learned, codes, book.weights) if len(held) else None
+        self.recall_ = self._measure(X, held, codes, book.weights) if len(held) else None
         return book
 
     def project(self, X):
@@ -193,13 +193,15 @@ class Rebuilding(HashFunction):
         scores *= self.scale_
         return scores
 
-    def _measure(self, X, held, learned, codes, weights):
-        queries = np.asarray(X[held], dtype=np.float32)
-        rows = np.asarray(X[learned], dtype=np.float32) - self.mean_
-        scores = self.project(queries) * weights.astype(np.float32)
-        left = rows - codes[learned].astype(np.float32) @ self.decoder_
-        unexplained = float(np.square(left).sum(dtype=np.float64) / np.square(rows).sum(dtype=np.float64))
-        return estimate_recall(queries - self.mean_, rows, scores, codes[learned], unexplained=unexplained)
+    def _measure(self, X, held, codes, weights):
+        rows = X - self.mean_
+        scores = self.project(X[held]) * weights.astype(np.float32)
+        squares, left = 0.0, 0.0
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            squares += float(np.square(rows[part]).sum())
+            left += float(np.square(rows[part] - codes[part].astype(np.float32) @ self.decoder_).sum())
+        return estimate_recall(rows[held], rows, scores, codes, unexplained=left / squares, own=held)
 
     def _coupling(self) -> float:
         return getattr(self, "coupling_", self.coupling)  # models saved before there was "auto" have the number alone
