@@ -29,7 +29,7 @@ from hbmp.seeds import as_generator
 _LARGEST_POWER = 0.5  # of λ: beyond half-whitening noise is what grows
 _ROWS = 8192  # rows read or encoded at a time
 _SWEEPS = 8  # of an encoding; nearly all bits are settled after three
-_ROTATIONS = 30  # iterations of the start
+_ROTATIONS = 50  # iterations of the start
 _SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
 _QUERIES, _FEWEST_QUERIES = 500, 20  # rows held out to measure recall
 
