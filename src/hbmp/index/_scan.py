@@ -134,13 +134,14 @@ def _fast_scan_pays(segment: Segment, n_candidates: int) -> bool:
     return n_items > max(_SCAN_EVERYTHING_BELOW, 4 * n_candidates) and 8 * n_bytes <= MOST_BITS_OF_FAST_SCAN
 
 
-def _scan(segment: Segment, batch: QueryBatch, n_candidates: int) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+def _scan(segment: Segment, batch: QueryBatch, n_candidates: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
     """Keys (n, K) of the candidates of the fast pass, and the least distance an item outside them can have (n,)."""
     vectors, scales = batch.scaled()
     scores, positions = segment.fast_scan.search(vectors, n_candidates)
     # FAISS leaves out items at its lowest score, -Σ|v|, and then has fewer than K.
     last = np.where(positions[:, -1] < 0, -batch.sizes(), scores[:, -1] * scales)
-    unseen = (batch.offsets - (last + batch.scan_error())) / 2
+    # Rounded like the distances themselves: whatever is farther than this stays farther, or equal, as a float32.
+    unseen = ((batch.offsets - (last + batch.scan_error())) / 2).astype(np.float32)
     return exact_keys(segment.rows, batch, positions), unseen
 
 

@@ -76,7 +76,9 @@ class Segment:
         ids = 0 if isinstance(self.ids, int) else self.ids.nbytes
         fast_scan = 0 if self._fast_scan is None else self._fast_scan.codes.size()
         inverted = 0 if self.inverted is None else self.inverted.nbytes
-        return self.rows.nbytes + ids + fast_scan + inverted + sum(part.nbytes for part in self._prefixes.values())
+        with self._lock:
+            prefixes = tuple(self._prefixes.values())
+        return self.rows.nbytes + ids + fast_scan + inverted + sum(part.nbytes for part in prefixes)
 
     @property
     def fast_scan(self) -> Any:
@@ -99,6 +101,10 @@ class Segment:
                     self._prefixes.pop(next(iter(self._prefixes)))
                 self._prefixes[n_bits] = Segment(rows, self.ids)
             return self._prefixes[n_bits]
+
+    def last_id(self) -> int:
+        """The largest id; the segment must not be empty."""
+        return self.ids + len(self) - 1 if isinstance(self.ids, int) else int(self.ids[-1])
 
     def all_ids(self) -> NDArray[np.int64]:
         """The ids of all items, ascending."""
