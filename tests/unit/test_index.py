@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import hbmp
 from hbmp import hamming
-from hbmp.index import _scan
+from hbmp.index import _scan, _segment
 
 SIGNS = np.array([-1, 1], np.int8)
 
@@ -56,7 +56,8 @@ def assert_same(found, expected, k):
 
 @pytest.mark.parametrize("weights", ["equal", "uniform", "heavy", "negative", "zero", "one bit"])
 @pytest.mark.parametrize("scores", [False, True])
-def test_fast_scan_equals_the_double_loop(weights, scores):
+def test_fast_scan_equals_the_double_loop(weights, scores, monkeypatch):
+    monkeypatch.setattr(_segment, "_GROUPED_FROM", 10**9)
     rng = np.random.default_rng(len(weights))
     n_bits = 44
     codes = rng.choice(SIGNS, (6000, n_bits))
@@ -238,6 +239,21 @@ def test_streaming_holds_only_bytes():
     index.search(rng.choice(SIGNS, (1, 64)), 5)
     assert len(index) == 100_000
     assert 2.0 <= index.nbytes / (100_000 * 8) <= 2.5
+
+
+def test_memory_of_codes_that_repeat_or_lie_close():
+    """Groups take four bytes per item; chunk tables as much for every 16 bits of a code."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 256, (500, 8), dtype=np.uint8)[rng.integers(0, 500, 100_000)]
+    index = hbmp.Index(64, rng.uniform(0.5, 1.5, 64)).add_packed(rows)
+    index.search(rng.choice(SIGNS, (1, 64)), 5)
+    assert index.nbytes / rows.nbytes <= 1.6
+    flips = 1 << rng.integers(0, 8, 100_000)
+    rows[np.arange(100_000), rng.integers(0, 8, 100_000)] ^= flips.astype(np.uint8)
+    rows[np.arange(100_000), rng.integers(0, 8, 100_000)] ^= rng.permutation(flips).astype(np.uint8)
+    index = hbmp.Index(64, rng.uniform(0.5, 1.5, 64)).add_packed(rows)
+    index.search(rng.choice(SIGNS, (1, 64)), 5)
+    assert index.nbytes / rows.nbytes <= 6.5  # of which 1 MB is the same for any number of codes
 
 
 def test_empty_index_and_no_queries():

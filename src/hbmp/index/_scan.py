@@ -34,6 +34,7 @@ Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
 _QUERIES_AT_ONCE = 4096
 _LARGE = 1 << 22  # bytes of codes
 _CANDIDATES_AT_ONCE = 1 << 21
+_MOST_BY_CHUNKS = 512  # results
 _MOST_CANDIDATES = 1 << 14  # measuring more one by one costs as much as measuring all rows by table
 _SCAN_EVERYTHING_BELOW = 2048  # rows; fewer are measured exactly straight away
 MOST_BITS_OF_FAST_SCAN = 1024  # the sums of more groups overflow its 16-bit accumulators
@@ -88,6 +89,24 @@ def nearest(segment: Segment, batch: QueryBatch, k: int) -> Results:
 
 
 def _nearest_block(segment: Segment, batch: QueryBatch, k: int) -> Results:
+    groups = segment.groups
+    if groups is not None:
+        found, numbers = nearest(groups.codes, batch, min(k, len(groups.codes)))
+        return split_keys(groups.nearest_members(found, numbers, k))
+    chunks = segment.chunks if k <= _MOST_BY_CHUNKS else None
+    if chunks is None:
+        return _nearest_by_scan(segment, batch, k)
+    keys, proven = chunks.search(batch, k)
+    left = np.flatnonzero(~proven)
+    if len(left) == len(batch):
+        return _nearest_by_scan(segment, batch, k)
+    found, positions = split_keys(keys)
+    if len(left):
+        found[left], positions[left] = _nearest_by_scan(segment, batch.select(left), k)
+    return found, positions
+
+
+def _nearest_by_scan(segment: Segment, batch: QueryBatch, k: int) -> Results:
     if batch.packed_signs is not None:
         return _nearest_plain(segment.rows, batch.packed_signs, batch.plain_distances(), k)
     n_candidates = batch.candidates(k, len(segment))
@@ -107,6 +126,9 @@ def within(segment: Segment, batch: QueryBatch, radius: float) -> list[Results]:
     """Everything at distance ≤ radius of each query: distances and positions, sorted by both."""
     if len(batch) == 0:
         return []
+    groups = segment.groups
+    if groups is not None:
+        return [split_keys(groups.all_members(*each)) for each in within(groups.codes, batch, radius)]
     if batch.packed_signs is not None:
         keys = _within_plain(segment.rows, batch.packed_signs, batch.plain_distances(), radius)
     else:
