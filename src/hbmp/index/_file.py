@@ -22,7 +22,8 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from io import BufferedReader
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ def _instead(path: Path) -> str:
     return "`Index.save` writes one."
 
 
-def _read_header(file: BinaryIO, path: Path, size: int) -> tuple[dict, int]:
+def _read_header(file: BufferedReader, path: Path, size: int) -> tuple[dict, int]:
     """The header, and where the first array can lie."""
     start = file.read(_START.size)
     if len(start) < _START.size or not start.startswith(_MAGIC):
@@ -123,7 +124,8 @@ def _sections(header: dict) -> dict:
 
 def _checked_section(name: str, section: object, first: int, size: int) -> tuple[int, np.dtype, tuple[int, ...]]:
     """Offset, dtype and shape of an array that lies between the header and the closing checksum."""
-    found = section if isinstance(section, dict) else {}
+    found: dict[str, Any] = section if isinstance(section, dict) else {}
+    offset: Any
     offset, kind, shape = found.get("offset"), found.get("dtype"), found.get("shape")
     if not isinstance(kind, str) or kind not in DTYPES:
         raise Damaged(f"the array {name!r} has dtype {kind!r}, and an index holds only {', '.join(DTYPES)}")
@@ -138,7 +140,7 @@ def _checked_section(name: str, section: object, first: int, size: int) -> tuple
     return offset, dtype, tuple(shape)
 
 
-def _read_whole(file: BinaryIO, size: int) -> NDArray[np.uint8]:
+def _read_whole(file: BufferedReader, size: int) -> NDArray[np.uint8]:
     """The bytes of a file, in memory that starts at a multiple of the alignment."""
     room = np.empty(size + _ALIGNMENT, np.uint8)
     shift = -room.ctypes.data % _ALIGNMENT

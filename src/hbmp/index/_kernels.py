@@ -18,7 +18,7 @@ _VISIT = 8  # a visit costs about as much as measuring this many codes
 
 
 @njit(nogil=True, cache=True)
-def search_chunks(rows, n_bits, starts, items, vectors, offsets, k, budget, keys, proven):
+def search_chunks(rows, n_bits, starts, items, vectors, offsets, k, budget, keys, proven, work):
     """Fill keys (n, k) with the sorted keys of the nearest rows where `budget` measured rows suffice to prove them."""
     n_items, n_bytes = rows.shape
     n_chunks = len(starts)
@@ -49,7 +49,7 @@ def search_chunks(rows, n_bits, starts, items, vectors, offsets, k, budget, keys
             if found == k and np.float32(bound) > limit:
                 finished = True
                 break
-            chunk, cheapest = 0, np.int64(1 << 62)
+            chunk, cheapest = 0, 1 << 62
             for other in range(n_chunks):
                 value = values[other] ^ (states[other, 0] & 0xFFFF)
                 cost = spent[other] + np.int64(starts[other, value + 1]) - np.int64(starts[other, value])
@@ -74,7 +74,9 @@ def search_chunks(rows, n_bits, starts, items, vectors, offsets, k, budget, keys
                         bits_of_distance[0] = _bits_of_key(keys[row, k - 1])
                         limit = distance[0]
             before = sums[chunk, 0]
-            sizes[chunk] = _advance(sums[chunk], states[chunk], sizes[chunk], costs[chunk], flips[chunk], lengths[chunk])
+            sizes[chunk] = _advance(
+                sums[chunk], states[chunk], sizes[chunk], costs[chunk], flips[chunk], lengths[chunk]
+            )
             if sizes[chunk] == 0:  # every value of this chunk, hence every item
                 finished = True
                 break
@@ -82,6 +84,7 @@ def search_chunks(rows, n_bits, starts, items, vectors, offsets, k, budget, keys
                 break
             bound += sums[chunk, 0] - before
         proven[row] = finished and found == k
+        work[row] = total
 
 
 @njit(nogil=True, cache=True)

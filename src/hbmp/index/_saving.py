@@ -38,7 +38,9 @@ def describe(segment: Segment, name: str, arrays: dict[str, NDArray]) -> dict[st
 
 
 def restore(header: dict[str, Any], arrays: dict[str, NDArray]) -> tuple[NDArray[np.float64], int, tuple[Segment, ...]]:
-    """Bit weights, next id and segments from the header and arrays of a file; `Damaged` where they cannot belong together."""
+    """Bit weights, next id and segments of a file; `Damaged` where header and arrays cannot belong together."""
+    n_bits: Any
+    next_id: Any
     n_bits, next_id, entries = (header.get(key) for key in ("n_bits", "next_id", "segments"))
     if not is_whole(n_bits, 2**31) or n_bits == 0 or not is_whole(next_id) or not isinstance(entries, list):
         raise Damaged("its header does not describe an index")

@@ -10,7 +10,9 @@ a step a group. The K best are measured again exactly. An item that is not among
 them; where that still leaves it farther than the k-th exact distance, the answer is proven, ties included. Queries
 without that proof look up everything within the k-th distance found, which contains the answer by definition.
 
-Where all weights are equal and the queries are signs, FAISS counts bits instead.
+Where all weights are equal and the queries are signs, FAISS counts bits instead for few or short codes, and for queries
+whose ties the candidates do not exhaust. Equal codes are searched once (`index._grouped`), and codes with near neighbours
+through the values of their chunks (`index._chunks`); what those cannot prove is left to the scan.
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
 _QUERIES_AT_ONCE = 4096
 _LARGE = 1 << 22  # bytes of codes
 _CANDIDATES_AT_ONCE = 1 << 21
+_COUNTED_BELOW, _COUNTED_BYTES = (
+    100_000,
+    6,
+)  # plain codes, fewer or shorter: many ties or little to gain; bits are counted
 _MOST_BY_CHUNKS = 512  # results
 _MOST_CANDIDATES = 1 << 14  # measuring more one by one costs as much as measuring all rows by table
 _SCAN_EVERYTHING_BELOW = 2048  # rows; fewer are measured exactly straight away
@@ -107,15 +113,23 @@ def _nearest_block(segment: Segment, batch: QueryBatch, k: int) -> Results:
 
 
 def _nearest_by_scan(segment: Segment, batch: QueryBatch, k: int) -> Results:
-    if batch.packed_signs is not None:
+    if batch.packed_signs is not None and (len(segment) < _COUNTED_BELOW or segment.rows.shape[1] < _COUNTED_BYTES):
         return _nearest_plain(segment.rows, batch.packed_signs, batch.plain_distances(), k)
     n_candidates = batch.candidates(k, len(segment))
+    if batch.packed_signs is not None:
+        n_candidates *= 2  # plain distances tie, and all ties of the k-th must be seen
     if not _fast_scan_pays(segment, n_candidates):
         return split_keys(nearest_of_all(segment.rows, batch, k))
     keys, unseen = _scan(segment, batch, n_candidates)
     keys = smallest(keys, k)
     kth = key_distances(keys[:, -1])
     unproven = np.flatnonzero(~(unseen > kth))  # a query of zeros has no scale to quantise on: NaN proves nothing
+    if batch.packed_signs is not None:
+        found, positions = split_keys(keys)
+        if len(unproven):
+            signs = batch.packed_signs[unproven]
+            found[unproven], positions[unproven] = _nearest_plain(segment.rows, signs, batch.plain_distances(), k)
+        return found, positions
     everything = _within_each(segment, batch.select(unproven), kth[unproven], 8 * n_candidates)
     for row, near in zip(unproven, everything, strict=True):
         keys[row] = near[:k]

@@ -48,8 +48,8 @@ class Segment:
         self.distinct = False  # no code repeats
         self.brief = False  # made for one search: building more than a scan would not pay
         self._fast_scan: Any = None
-        self._groups: Groups | bool | None = None  # False: looked for and not worth having
-        self._chunks: Chunks | bool | None = None  # likewise
+        self._groups: Any = None  # Groups, or False: looked for and not worth having
+        self._chunks: Any = None  # likewise
         self._prefixes: dict[int, Segment] = {}
         self._lock = threading.Lock()
 
@@ -116,7 +116,12 @@ class Segment:
         from hbmp.index._chunks import AVAILABLE, Chunks
 
         n_bytes = self.rows.shape[1]
-        if not AVAILABLE or self.brief or len(self) < CHUNKED_FROM or not _CHUNKED_BYTES[0] <= n_bytes <= _CHUNKED_BYTES[1]:
+        if (
+            not AVAILABLE
+            or self.brief
+            or len(self) < CHUNKED_FROM
+            or not _CHUNKED_BYTES[0] <= n_bytes <= _CHUNKED_BYTES[1]
+        ):
             return None
         with self._lock:
             if self._chunks is None:
