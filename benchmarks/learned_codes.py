@@ -72,6 +72,7 @@ class LabelsAndDetail:
         return rows - self.means[distances.argmin(axis=1)]
 
     def transform(self, rows):
+        """Signs of both kinds of bits."""
         return np.hstack([self.labels.transform(rows), self.detail.transform(self._rest(rows))])
 
 

@@ -10,6 +10,7 @@
 results that are no farther than the true k-th, by the distance the engine searches with: weighted or plain.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import argparse
@@ -21,10 +22,10 @@ from pathlib import Path
 
 import faiss
 import numpy as np
-from learned_codes import SETS, make
 
 import hbmp
 from hbmp import hamming
+from learned_codes import SETS, make
 
 YARDSTICK = "FAISS BinaryFlat"
 RESULTS = Path(__file__).parents[1] / "results" / "benchmark-search-learned.json"
@@ -98,8 +99,8 @@ def recall(call, made, kind, truths, weighted, k):
     signs = hamming.unpack(queries, 8 * queries.shape[1])
     weights = made["weights"] if weighted else None
     hits = []
-    for row, (ids, kth) in enumerate(zip(call(queries, k)[1], truths[weighted], strict=True)):
-        ids = ids[ids >= 0]
+    for row, (results, kth) in enumerate(zip(call(queries, k)[1], truths[weighted], strict=True)):
+        ids = results[results >= 0]
         found = hamming.distances(signs[row : row + 1], hamming.unpack(made["items"][ids], signs.shape[1]), weights)
         hits.append((found <= kth).sum() / k)
     return round(float(np.mean(hits)), 4)

@@ -21,8 +21,8 @@ import os
 import struct
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from io import BufferedReader
+from pathlib import Path
 from typing import Any
 
 import numpy as np

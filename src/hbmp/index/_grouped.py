@@ -4,8 +4,8 @@
     starts    (m + 1,)   where the members of each group begin
     members   (n,)       positions, ascending within a group
 
-Codes learned from labels repeat: a million items of a hundred classes may have a few thousand codes. The k nearest items
-lie in the k nearest groups, ranked by (distance, smallest position): an item of any other group comes after the first
+Codes learned from labels repeat: a million items of a hundred classes may have a few thousand codes. The k nearest
+items lie in the k nearest groups, ranked by (distance, smallest position): an item of any other group comes after the first
 member of each of those k.
 """
 
