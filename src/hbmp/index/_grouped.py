@@ -5,8 +5,8 @@
     members   (n,)       positions, ascending within a group
 
 Codes learned from labels repeat: a million items of a hundred classes may have a few thousand codes. The k nearest
-items lie in the k nearest groups, ranked by (distance, smallest position): an item of any other group comes after the first
-member of each of those k.
+items lie in the k nearest groups, ranked by (distance, smallest position): an item of any other group comes after the
+first member of each of those k.
 """
 
 from __future__ import annotations

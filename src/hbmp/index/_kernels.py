@@ -4,8 +4,9 @@
     S     best      Σ_k |v_k|          v·u of the code that agrees with every v_k
     next  (n_chunks,)                  least cost among the values of a chunk that have not been visited
 
-The values of a chunk are visited in order of their cost: subsets of its bits in order of their sums, from a heap. An
-item that has not been met costs at least Σ next, so the search may end once (o - S) / 2 + Σ next exceeds the k-th distance.
+The values of a chunk are visited in order of their cost: subsets of its bits in order of their sums, from a heap.
+An item that has not been met costs at least Σ next, so the search may end once (o - S) / 2 + Σ next exceeds
+the k-th distance.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ def search_chunks(rows, n_bits, starts, items, vectors, offsets, k, budget, keys
                 value = values[other] ^ (states[other, 0] & 0xFFFF)
                 cost = spent[other] + np.int64(starts[other, value + 1]) - np.int64(starts[other, value])
                 if cost < cheapest:
-                    chunk, cheapest = other, cost  # type: ignore[assignment]
+                    chunk, cheapest = other, cost
             value = values[chunk] ^ (states[chunk, 0] & 0xFFFF)
             first, last = np.int64(starts[chunk, value]), np.int64(starts[chunk, value + 1])
-            total += last - first + _VISIT
+            total += int(last - first) + _VISIT
             spent[chunk] += last - first + _VISIT
             if total > budget:
                 break

@@ -10,9 +10,9 @@ a step a group. The K best are measured again exactly. An item that is not among
 them; where that still leaves it farther than the k-th exact distance, the answer is proven, ties included. Queries
 without that proof look up everything within the k-th distance found, which contains the answer by definition.
 
-Where all weights are equal and the queries are signs, FAISS counts bits instead for few or short codes, and for
-queries whose ties the candidates do not exhaust. Equal codes are searched once (`index._grouped`), and codes with near neighbours
-through the values of their chunks (`index._chunks`); what those cannot prove is left to the scan.
+Where all weights are equal and the queries are signs, FAISS counts bits instead
+for few or short codes, and for queries whose ties the candidates do not exhaust. Equal codes are searched once
+(`index._grouped`), and codes with near neighbours through the values of their chunks (`index._chunks`); what those cannot prove is left to the scan.
 """
 
 from __future__ import annotations
