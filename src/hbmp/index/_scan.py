@@ -12,7 +12,8 @@ without that proof look up everything within the k-th distance found, which cont
 
 Where all weights are equal and the queries are signs, FAISS counts bits instead
 for few or short codes, and for queries whose ties the candidates do not exhaust. Equal codes are searched once
-(`index._grouped`), and codes with near neighbours through the values of their chunks (`index._chunks`); what those cannot prove is left to the scan.
+(`index._grouped`), and codes with near neighbours through the values of their chunks (`index._chunks`); what those
+cannot prove is left to the scan.
 """
 
 from __future__ import annotations
