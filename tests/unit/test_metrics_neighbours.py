@@ -63,7 +63,8 @@ def test_recall_is_that_of_a_double_loop(problem):
     query_codes, codes = (rng.choice(np.array([-1, 1], np.int8), (rows, 4)) for rows in (5, n))
     if problem["scores"]:
         query_codes = rng.integers(-4, 5, (5, 4)) / 4
-    query_vectors, vectors = (rng.integers(-2, 3, (rows, 3)).astype(np.float32) for rows in (5, n))  # ties abound
+    query_vectors, few = rng.standard_normal((2, 5, 3)).astype(np.float32)
+    vectors = few[rng.integers(0, 5, n)] * 2.0 ** rng.integers(-3, 4, (n, 1))  # ties abound
     weights = np.array([0.5, 1.0, 2.0, 0.25]) if problem["weights"] else None
     matches, labels = np.ones((5, n), bool), {}
     if problem["labels"] == "classes":
