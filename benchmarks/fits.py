@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import hbmp
-from hbmp import catalog, machine
+from hbmp._core import catalog, machine
 
 PEER = "itq"
 

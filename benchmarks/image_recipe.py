@@ -17,12 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp import hamming, machine
-from hbmp.device import pick_device
-from hbmp.experiment import Cell, Place
-from hbmp.experiment._codes import make_method
+from hbmp import hamming
+from hbmp._core import machine
+from hbmp._core.device import pick_device
+from hbmp.experiments import Cell, Place
+from hbmp.experiments.codes import make_method
+from hbmp.experiments.recipes._shared.settings import LARGE_NETWORK, network
 from hbmp.metrics import mean_average_precision
-from hbmp.recipes._settings import LARGE_NETWORK, network
 
 LONGEST, LENGTHS = 48, (12, 16, 32, 48)
 TRAINED = 3500

@@ -26,16 +26,16 @@ import torch
 from torch import nn
 
 import hbmp
-from hbmp import catalog, machine
-from hbmp._training_run import TrainingRun
-from hbmp.device import pick_device
+from hbmp._core import catalog, machine
+from hbmp._core.device import pick_device
+from hbmp._training.loop import Recipe, seeded
+from hbmp._training.losses import code_loss
+from hbmp._training.run import TrainingRun
 from hbmp.functions import Network
-from hbmp.functions._encoder import folded
-from hbmp.functions._hashing import Hashing
-from hbmp.functions._image_batches import ImageBatches
+from hbmp.functions._shared.encoder import folded
+from hbmp.functions._shared.hashing import Hashing
+from hbmp.functions._shared.image_batches import ImageBatches
 from hbmp.functions.network import _unmatched
-from hbmp.losses import code_loss
-from hbmp.training import Recipe, seeded
 
 N_BITS = 32
 TARGETS = {"overhead": 0.03, "training": 6000, "encoding": 20000}  # the last two in images a second, on an H200

@@ -163,9 +163,9 @@ def _rows(places: dict[str, list[Place]]) -> str:
 
 
 def _recipes() -> Iterator[str]:
-    for path in sorted((ROOT / "src/hbmp/recipes").glob("[a-z]*.py")):
+    for path in sorted((ROOT / "src/hbmp/experiments/recipes").glob("[a-z]*.py")):
         headline = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
-        yield f"- [{path.stem}](../src/hbmp/recipes/{path.name}): {headline.partition(': ')[2]}"
+        yield f"- [{path.stem}](../src/hbmp/experiments/recipes/{path.name}): {headline.partition(': ')[2]}"
 
 
 if __name__ == "__main__":

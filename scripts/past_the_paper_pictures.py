@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from hbmp import protocols
-from hbmp.experiment import load_results
-from hbmp.recipes._figures import BLUE, GREY
-from hbmp.recipes._settings import STAGES_ALONE, hbmp
-from hbmp.recipes._tables import own_score
-from hbmp.report._tables import at_defaults, group_name
+from hbmp.experiments import load_results
+from hbmp.experiments.recipes._shared.figures import BLUE, GREY
+from hbmp.experiments.recipes._shared.settings import STAGES_ALONE, hbmp
+from hbmp.experiments.recipes._shared.tables import own_score
+from hbmp.experiments.report.tables import at_defaults, group_name
 
 ROOT = Path(__file__).parent.parent
 PLACES = {

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 
+from hbmp._core.moved import MOVED, install
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -20,20 +22,18 @@ _HOMES = {
     "Index": "hbmp.index",
     "encode_dataset": "hbmp.encode",
     "Images": "hbmp.images",
-    "compare": "hbmp.comparison",
+    "compare": "hbmp.evaluation.comparison",
     "evaluate": "hbmp.evaluation",
     "Database": "hbmp.database",
 }
 _MODULES = [
     "affinities",
     "backbones",
-    "catalog",
-    "comparison",
     "database",
     "datasets",
     "encode",
     "evaluation",
-    "experiment",
+    "experiments",
     "export",
     "functions",
     "hamming",
@@ -44,11 +44,10 @@ _MODULES = [
     "metrics",
     "protocols",
     "pursuit",
-    "recipes",
-    "report",
     "stores",
-    "training",
 ]
+
+install()
 
 __all__ = ["__version__", *_HOMES, *_MODULES]
 
@@ -56,7 +55,7 @@ __all__ = ["__version__", *_HOMES, *_MODULES]
 def __getattr__(name: str):
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in _MODULES:
+    if name in _MODULES or name in MOVED:
         return importlib.import_module(f"hbmp.{name}")
     raise AttributeError(f"module 'hbmp' has no attribute {name!r}")
 

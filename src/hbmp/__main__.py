@@ -2,7 +2,7 @@
 
 import sys
 
-from hbmp.cli import main
+from hbmp.app.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

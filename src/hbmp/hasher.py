@@ -11,9 +11,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hbmp import catalog, hamming, storage
+from hbmp import hamming
+from hbmp._core import catalog, storage
+from hbmp._core.labels import as_array
 from hbmp.images import as_images, is_images
-from hbmp.labels import as_array
 
 _ROWS = 65_536  # rows projected at a time
 

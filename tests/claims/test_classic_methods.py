@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp.methods._principal import principal_components
-from hbmp.methods._rotation import learn_rotation, nearest_rotation, quantisation_loss, random_rotation
+from hbmp.methods._shared.principal import principal_components
+from hbmp.methods._shared.rotation import learn_rotation, nearest_rotation, quantisation_loss, random_rotation
 from hbmp.methods.cca_itq import canonical_directions
 from hbmp.methods.sh import smoothest_modes
 

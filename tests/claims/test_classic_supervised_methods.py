@@ -8,9 +8,9 @@ from scipy.linalg import eigh
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp.methods._anchors import AnchorKernel
-from hbmp.methods._label_rows import label_rows
-from hbmp.methods._products import gram
+from hbmp.methods._shared.anchors import AnchorKernel
+from hbmp.methods._shared.label_rows import label_rows
+from hbmp.methods._shared.products import gram
 from hbmp.methods.ksh import _Residue, descend, learn_bit, smooth_objective, spectral_start, whitening
 from hbmp.methods.sdh import classifier_step, codes_step, ridge_solution
 

@@ -12,29 +12,30 @@ from sklearn.datasets import make_blobs
 
 import hbmp
 from hbmp.functions import Kernel, Linear
-from hbmp.methods import _centres, csq, dpn, orthohash
-from hbmp.methods._cosines import cosine_cross_entropy
+from hbmp.methods import csq, dpn, orthohash
+from hbmp.methods._shared import centres as centre_sets
+from hbmp.methods._shared.cosines import cosine_cross_entropy
 
 # Centres
 
 
 @pytest.mark.parametrize("order", [1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 36, 48, 64, 128])
 def test_hadamard_rows_are_orthogonal(order):
-    matrix = _centres.hadamard(order).astype(int)
+    matrix = centre_sets.hadamard(order).astype(int)
     assert set(np.unique(matrix)) <= {-1, 1}
     np.testing.assert_array_equal(matrix @ matrix.T, order * np.eye(order, dtype=int))
 
 
 @pytest.mark.parametrize("order", [3, 6, 10, 14, 30])
 def test_there_is_no_hadamard_matrix_of_other_orders(order):
-    assert _centres.hadamard(order) is None
+    assert centre_sets.hadamard(order) is None
 
 
 @quick
 @given(SEEDS, st.sampled_from([4, 12, 16, 32]), st.data())
 def test_hadamard_centres_differ_in_half_of_their_bits_or_in_all(seed, n_bits, data):
     n_centres = data.draw(st.integers(2, 2 * n_bits))
-    centres = _centres.make_centres("hadamard", n_centres, n_bits, np.random.default_rng(seed))
+    centres = centre_sets.make_centres("hadamard", n_centres, n_bits, np.random.default_rng(seed))
     distances = (n_bits - centres @ centres.T) / 2
     assert set(distances[~np.eye(n_centres, dtype=bool)]) <= {n_bits / 2, n_bits}
     assert (distances == n_bits).sum() // 2 == max(0, n_centres - n_bits)  # negatives only where rows run out
@@ -43,7 +44,7 @@ def test_hadamard_centres_differ_in_half_of_their_bits_or_in_all(seed, n_bits, d
 @pytest.mark.parametrize(("n_centres", "n_bits"), [(10, 12), (10, 16), (10, 32), (10, 48), (40, 32)])
 def test_no_bit_of_hadamard_centres_is_the_same_for_all(n_centres, n_bits):
     """Orthogonal centres cannot all be balanced: the squared column sums add up to n_centres · n_bits, or less."""
-    centres = _centres.make_centres("hadamard", n_centres, n_bits, np.random.default_rng(0))
+    centres = centre_sets.make_centres("hadamard", n_centres, n_bits, np.random.default_rng(0))
     sums = np.abs(centres.sum(axis=0))
     assert sums.max() <= 0.6 * n_centres
     if n_centres <= n_bits:
@@ -54,7 +55,7 @@ def test_no_bit_of_hadamard_centres_is_the_same_for_all(n_centres, n_bits):
 @given(SEEDS, st.integers(2, 60), st.integers(1, 40))
 def test_any_drawn_centres_are_half_of_the_bits_apart_on_average(seed, n_centres, n_bits):
     """CSQ's definition of hash centres, for every draw."""
-    centres = _centres.bernoulli_centres(n_centres, n_bits, np.random.default_rng(seed)).astype(int)
+    centres = centre_sets.bernoulli_centres(n_centres, n_bits, np.random.default_rng(seed)).astype(int)
     distances = (n_bits - centres @ centres.T) / 2
     assert distances[~np.eye(n_centres, dtype=bool)].mean() >= n_bits / 2 - 1e-9
 
@@ -64,28 +65,28 @@ def test_any_drawn_centres_are_half_of_the_bits_apart_on_average(seed, n_centres
 def test_nearest_is_the_smallest_distance_of_two(seed, n_centres, n_bits):
     centres = np.random.default_rng(seed).choice([-1, 1], (n_centres, n_bits))
     slow = min((centres[i] != centres[j]).sum() for i in range(n_centres) for j in range(i))
-    assert _centres.nearest(centres) == slow
+    assert centre_sets.nearest(centres) == slow
 
 
 def test_several_draws_keep_the_one_with_the_farthest_nearest_centres():
-    kept = [_centres.nearest(_centres.bernoulli_centres(20, 32, np.random.default_rng(s))) for s in range(10)]
-    single = [_centres.nearest(_centres._balanced(20, 32, np.random.default_rng(s))) for s in range(10)]
+    kept = [centre_sets.nearest(centre_sets.bernoulli_centres(20, 32, np.random.default_rng(s))) for s in range(10)]
+    single = [centre_sets.nearest(centre_sets._balanced(20, 32, np.random.default_rng(s))) for s in range(10)]
     assert min(kept) >= max(single) - 1
     assert np.mean(kept) > np.mean(single) + 1
 
 
 def test_auto_takes_hadamard_centres_where_they_hold_all_classes():
     rng = np.random.default_rng(0)
-    assert _centres.nearest(_centres.make_centres("auto", 64, 32, rng)) == 16
-    assert _centres.nearest(_centres.make_centres("auto", 65, 32, rng)) < 16
+    assert centre_sets.nearest(centre_sets.make_centres("auto", 64, 32, rng)) == 16
+    assert centre_sets.nearest(centre_sets.make_centres("auto", 65, 32, rng)) < 16
 
 
 def test_centres_that_do_not_exist_are_refused_in_words():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="5 Hadamard centres of 30 bits"):
-        _centres.make_centres("hadamard", 5, 30, rng)
+        centre_sets.make_centres("hadamard", 5, 30, rng)
     with pytest.raises(ValueError, match="'auto', 'hadamard', 'bernoulli'; found 'paley'"):
-        _centres.make_centres("paley", 5, 32, rng)
+        centre_sets.make_centres("paley", 5, 32, rng)
 
 
 @quick
@@ -94,7 +95,7 @@ def test_the_centre_of_a_label_set_is_the_majority_of_its_labels(seed):
     rng = np.random.default_rng(seed)
     _, labels, _ = problem(seed)
     centres, ties = (torch.from_numpy(rng.choice([-1.0, 1.0], size).astype(np.float32)) for size in ((5, 8), 8))
-    found = _centres.majority(labels, centres, ties)
+    found = centre_sets.majority(labels, centres, ties)
     for i, row in enumerate(labels):
         for k in range(8):
             votes = sum(float(centres[c, k]) for c in range(5) if row[c])
@@ -164,7 +165,7 @@ def test_central_similarity_is_cross_entropy_of_every_bit_with_the_centre(seed, 
     scores, labels, rows = problem(seed)
     rng = np.random.default_rng(seed)
     centres, ties = (rng.choice([-1, 1], size).astype(np.float32) for size in ((5, 8), 8))
-    targets = _centres.majority(labels, torch.from_numpy(centres), torch.from_numpy(ties))
+    targets = centre_sets.majority(labels, torch.from_numpy(centres), torch.from_numpy(ties))
 
     def plain(u):
         total = 0.0

@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 import hbmp
 from hbmp.functions import Kernel, Linear, Network
 from hbmp.methods import bihalf, greedyhash, hyp2
-from hbmp.methods._straight_through import straight_through
+from hbmp.methods._shared.straight_through import straight_through
 
 NAMES = ["dpn", "csq", "orthohash", "greedyhash", "hyp2", "bihalf"]
 SUPERVISED = NAMES[:-1]

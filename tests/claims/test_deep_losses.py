@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import hbmp
+from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
 from hbmp.functions import Linear, Network
-from hbmp.methods import _pairs, dsrh, hashnet, mihash
-from hbmp.methods._memory import Memory
-from hbmp.training import ArrayBatches, Recipe, seeded, train
+from hbmp.methods import dsrh, hashnet, mihash
+from hbmp.methods._shared import pairs as pair_terms
+from hbmp.methods._shared.memory import Memory
 
 NAMES = ["dpsh", "dtsh", "mihash", "hashnet", "dsrh", "drsch"]
 BITS = 6
@@ -303,13 +304,13 @@ def test_training_that_was_killed_goes_on_to_the_same_bits(name, digits, tmp_pat
 def test_jaccard_counts_labels_and_pairs_without_any_are_strangers():
     a = torch.tensor([[1.0, 1, 0, 0], [0, 0, 0, 0]])
     b = torch.tensor([[1.0, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]])
-    torch.testing.assert_close(_pairs.jaccard(a, b), torch.tensor([[1 / 3, 1, 0], [0, 0, 0]]))
-    assert _pairs.similar(a, b).tolist() == [[True, True, False], [False, False, False]]
+    torch.testing.assert_close(pair_terms.jaccard(a, b), torch.tensor([[1 / 3, 1, 0], [0, 0, 0]]))
+    assert pair_terms.similar(a, b).tolist() == [[True, True, False], [False, False, False]]
 
 
 def test_a_sample_with_itself_is_neither_similar_nor_dissimilar():
     labels, rows = torch.tensor([[1.0, 0], [0, 1], [1, 0]]), torch.tensor([5, 3, 8])
-    alike, unlike = _pairs.similar_and_not(labels, rows, labels[[2, 0]], rows[[2, 0]])
+    alike, unlike = pair_terms.similar_and_not(labels, rows, labels[[2, 0]], rows[[2, 0]])
     assert alike.tolist() == [[True, False], [False, False], [False, True]]
     assert unlike.tolist() == [[False, False], [True, True], [False, False]]
 
@@ -319,7 +320,7 @@ def test_partners_are_allowed_different_and_equally_likely():
     allowed = torch.tensor([[True] * 3 + [False] * 3, [False] * 5 + [True], [False] * 6])
     counts = torch.zeros(3, 6)
     for _ in range(600):
-        columns, real = _pairs.drawn_partners(allowed, 2)
+        columns, real = pair_terms.drawn_partners(allowed, 2)
         assert real.sum(dim=1).tolist() == [2, 1, 0]
         assert columns[0, 0] != columns[0, 1]
         for row in range(3):
@@ -405,7 +406,7 @@ def chance_entropy(neighbours, n):
 @given(seed=seeds)
 def test_information_lies_between_nothing_and_that_of_being_a_neighbour(seed):
     scores, labels, rows = batch(seed, n=14, scale=3.0)
-    neighbours, strangers = _pairs.similar_and_not(labels, rows)
+    neighbours, strangers = pair_terms.similar_and_not(labels, rows)
     relaxed = torch.tanh(scores.detach())
     found = mihash.mutual_information((BITS - relaxed @ relaxed.T) / 2, neighbours, strangers, BITS, BITS)
     bound = [chance_entropy(int(count), 14) for count in neighbours.sum(dim=1)]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hbmp import hamming
-from hbmp.index._query import QueryBatch
-from hbmp.index._scan import build_fast_scan
+from hbmp.index.query import QueryBatch
+from hbmp.index.scan import build_fast_scan
 
 SEEDS = st.integers(0, 2**32 - 1)
 BITS = st.integers(1, 130)

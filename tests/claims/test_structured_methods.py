@@ -11,8 +11,9 @@ from labelled_samples import labelled_samples
 
 import hbmp
 from hbmp.functions import MLP, Linear
-from hbmp.methods import _ranking_planes, cnnh, structhash, triplet_bqp, vdsh
-from hbmp.methods._bqp_losses import bqp_value, similar_pairs
+from hbmp.methods import cnnh, structhash, triplet_bqp, vdsh
+from hbmp.methods._shared import ranking_planes
+from hbmp.methods._shared.bqp_losses import bqp_value, similar_pairs
 
 
 def all_signs(n):
@@ -80,7 +81,7 @@ def worst_by_hand(positive, negative):
 def test_the_most_violated_ranking_is_the_worst_of_all(data, p, s):
     values = st.floats(0, 3, allow_subnormal=False)
     distances = data.draw(arrays(np.float64, (2, p + s), elements=values))
-    weights, loss = _ranking_planes.most_violated(distances, p)
+    weights, loss = ranking_planes.most_violated(distances, p)
     by_hand = np.mean([worst_by_hand(sorted(row[:p]), sorted(row[p:])) for row in distances])
     assert loss - float((weights * distances).sum()) / 2 == pytest.approx(by_hand, abs=1e-5)
     assert (weights[:, :p] <= 0).all()
@@ -89,7 +90,7 @@ def test_the_most_violated_ranking_is_the_worst_of_all(data, p, s):
 
 
 def test_a_right_ranking_with_a_wide_margin_violates_nothing():
-    weights, loss = _ranking_planes.most_violated(np.array([[0.0, 0, 0, 9, 9, 9, 9]]), 3)
+    weights, loss = ranking_planes.most_violated(np.array([[0.0, 0, 0, 9, 9, 9, 9]]), 3)
     assert loss == 0
     assert (weights == 0).all()
 
@@ -97,7 +98,7 @@ def test_a_right_ranking_with_a_wide_margin_violates_nothing():
 def test_weights_and_duals_solve_the_same_problem():
     rng = np.random.default_rng(0)
     gains, wrong = rng.uniform(-0.1, 0.5, (12, 4)), rng.uniform(0, 1, 12)
-    weights, duals, slack, value = _ranking_planes.solve_weights(gains, wrong, 3.0)
+    weights, duals, slack, value = ranking_planes.solve_weights(gains, wrong, 3.0)
     assert (weights >= 0).all()
     assert (gains @ weights >= wrong - slack - 1e-9).all()
     assert value == pytest.approx(weights.sum() + 3 * slack)

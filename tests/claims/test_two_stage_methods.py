@@ -11,9 +11,10 @@ from labelled_samples import labelled_samples
 
 import hbmp
 from hbmp.functions import Linear, Trees
-from hbmp.methods import _graph_cut, fasthash, sdr
-from hbmp.methods._bqp_lifted import enough_rank, lagrangian_signs, relaxed_vectors, rounded
-from hbmp.methods._bqp_losses import (
+from hbmp.methods import fasthash, sdr
+from hbmp.methods._shared import graph_cut
+from hbmp.methods._shared.bqp_lifted import enough_rank, lagrangian_signs, relaxed_vectors, rounded
+from hbmp.methods._shared.bqp_losses import (
     LOSSES,
     bqp_value,
     coefficients,
@@ -23,7 +24,7 @@ from hbmp.methods._bqp_losses import (
     similar_pairs,
     total_loss,
 )
-from hbmp.methods._bqp_spectral import box_solution, relaxed_signs, spectral_signs, sphere_solution
+from hbmp.methods._shared.bqp_spectral import box_solution, relaxed_signs, spectral_signs, sphere_solution
 
 
 def all_signs(n):
@@ -162,15 +163,15 @@ def test_a_minimum_cut_is_the_best_of_all_signs(within, data):
     def value(signs):
         return bqp_value(within, signs) + 2 * signs @ pull
 
-    assert value(_graph_cut.minimum_cut(pull, within)) == min(value(signs) for signs in all_signs(len(within)))
+    assert value(graph_cut.minimum_cut(pull, within)) == min(value(signs) for signs in all_signs(len(within)))
 
 
 def test_a_minimum_cut_is_exact_for_large_and_small_numbers():
     rng = np.random.default_rng(0)
     within, pull = -np.abs(symmetric(rng.standard_normal((6, 6)))).astype(np.float64), rng.standard_normal(6)
-    expected = _graph_cut.minimum_cut(pull, within)
+    expected = graph_cut.minimum_cut(pull, within)
     for scale in (1e-9, 1e9):
-        np.testing.assert_array_equal(_graph_cut.minimum_cut(pull * scale, within * scale), expected)
+        np.testing.assert_array_equal(graph_cut.minimum_cut(pull * scale, within * scale), expected)
 
 
 @settings(max_examples=40, deadline=None)
@@ -180,9 +181,9 @@ def test_block_cuts_are_never_worse_than_their_start_and_best_in_every_block(mat
 
     rng = np.random.default_rng(seed)
     similar = matrix <= 0
-    blocks = _graph_cut.similar_blocks(similar, rng, 4)
+    blocks = graph_cut.similar_blocks(similar, rng, 4)
     start = rng.choice([-1, 1], len(matrix)).astype(np.int8)
-    found = _graph_cut.block_graph_cut(csr_array(matrix) if sparse else matrix, start, blocks, 50)
+    found = graph_cut.block_graph_cut(csr_array(matrix) if sparse else matrix, start, blocks, 50)
     assert bqp_value(matrix, found) <= bqp_value(matrix, start)
     for block in blocks:
         for signs in all_signs(len(block)):
@@ -193,7 +194,7 @@ def test_block_cuts_are_never_worse_than_their_start_and_best_in_every_block(mat
 
 def test_blocks_hold_every_item_once_and_only_similar_ones(labels):
     similar = similar_pairs(labels)
-    blocks = _graph_cut.similar_blocks(similar, np.random.default_rng(0), 6)
+    blocks = graph_cut.similar_blocks(similar, np.random.default_rng(0), 6)
     np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(40))
     assert max(map(len, blocks)) == 6
     assert all(similar[np.ix_(block, block)].all() for block in blocks)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp.methods._unlabelled import Rebuilding
+from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 
 @pytest.fixture(scope="module")

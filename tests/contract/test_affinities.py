@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hbmp import affinities, catalog
+from hbmp import affinities
+from hbmp._core import catalog
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((70, 5)).astype(np.float32)
@@ -112,7 +113,7 @@ def test_blocks_products_and_norms_agree_with_the_matrix(case):
 
 def test_blocks_of_rows_give_the_same_product(case, monkeypatch):
     affinity, slow = case
-    monkeypatch.setattr("hbmp.affinities._base._BLOCK_BYTES", 4 * len(slow) * 3)
+    monkeypatch.setattr("hbmp.affinities._shared.base._BLOCK_BYTES", 4 * len(slow) * 3)
     assert len(affinity.row_blocks()) > 1
     vectors = np.ones((len(slow), 1), dtype=np.float32)
     np.testing.assert_allclose(affinity.matmul(vectors)[:, 0], slow.sum(1), rtol=1e-4, atol=1e-4)

@@ -9,8 +9,8 @@ import torch
 from sklearn.base import clone
 
 import hbmp
-from hbmp import catalog, storage
-from hbmp.training import seeded
+from hbmp._core import catalog, storage
+from hbmp._training.loop import seeded
 
 NAMES = catalog.names("backbones")
 

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp import catalog
+from hbmp._core import catalog
 
 NAMES = catalog.names("functions")
 SMALL_NETWORK = {
@@ -84,8 +84,8 @@ def test_clone_and_model_file_keep_the_function(name, digits, tmp_path):
 def test_trees_answer_as_the_library_that_grew_them(digits):
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    from hbmp._core.seeds import as_generator, draw_seed
     from hbmp.functions import Trees
-    from hbmp.seeds import as_generator, draw_seed
 
     X, targets = digits
     ours = Trees(n_trees=5, max_features=1.0).fit(X, targets[:, :1], random_state=7)
@@ -103,7 +103,7 @@ def test_trees_answer_as_the_library_that_grew_them(digits):
 def test_losses_are_their_definitions_and_bound_the_wrong_bits(loss):
     import torch
 
-    from hbmp.losses import code_loss
+    from hbmp._training.losses import code_loss
 
     rng = np.random.default_rng(0)
     scores, targets = rng.standard_normal((6, 3)), np.sign(rng.standard_normal((6, 3)))
@@ -134,8 +134,8 @@ def test_importance_shifts_errors_to_bits_of_little_weight():
 
 
 def test_schedules_start_low_end_at_zero_or_halve():
-    from hbmp.losses import code_loss
-    from hbmp.training import Recipe
+    from hbmp._training.loop import Recipe
+    from hbmp._training.losses import code_loss
 
     one_cycle, step = Recipe(schedule="one-cycle"), Recipe(schedule="step", epochs=100)
     assert one_cycle.lr_factor(0) < 0.1 < one_cycle.lr_factor(0.1) == pytest.approx(1)

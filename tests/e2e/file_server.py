@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler
 
 import numpy as np
 
-from hbmp import fetch as fetching
+from hbmp.datasets._shared import fetch as fetching
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 

@@ -11,7 +11,9 @@ import sys
 import pytest
 
 import hbmp
-from hbmp import catalog, cli, datasets
+from hbmp import datasets
+from hbmp._core import catalog
+from hbmp.app import cli
 
 VERBS = catalog.names("commands")
 
@@ -38,7 +40,7 @@ def test_help_imports_nothing_heavy(words):
 def test_help_ends_in_an_example_that_parses(verb, capsys):
     assert cli.main([verb, "--help"]) == 0
     example = capsys.readouterr().out.rstrip().splitlines()[-1].strip()
-    assert example == importlib.import_module(f"hbmp.commands.{verb}").EXAMPLE
+    assert example == importlib.import_module(f"hbmp.app.commands.{verb}").EXAMPLE
     program, *words = shlex.split(example)
     assert program == "hbmp"
     options = cli._parser(words).parse_args(words)
@@ -99,7 +101,7 @@ def test_debug_shows_where_it_came_from(words):
 
 
 def test_defects_of_ours_are_told_apart_from_mistakes(monkeypatch, capsys):
-    from hbmp.commands import list as listing
+    from hbmp.app.commands import list as listing
 
     def broken(options):
         return {}["nothing"]
@@ -110,7 +112,7 @@ def test_defects_of_ours_are_told_apart_from_mistakes(monkeypatch, capsys):
 
 
 def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
-    from hbmp.commands import list as listing
+    from hbmp.app.commands import list as listing
 
     def interrupted(options):
         raise KeyboardInterrupt
@@ -140,7 +142,7 @@ def test_the_version(capsys):
 
 
 def test_reproduce_hands_its_options_to_the_recipe(monkeypatch):
-    recipes = pytest.importorskip("hbmp.recipes")
+    recipes = pytest.importorskip("hbmp.experiments.recipes")
     asked = {}
     monkeypatch.setattr(recipes, "reproduce", lambda name, **options: asked.update(name=name, **options))
     name = recipes.names()[0]
@@ -165,13 +167,13 @@ def test_a_verb_is_a_file_and_nothing_else(tmp_path, monkeypatch, capsys):
         "def add_arguments(parser):\n    parser.add_argument('who')\n"
         "def run(options):\n    print(f'Hello {options.who}')\n"
     )
-    import hbmp.commands
+    import hbmp.app.commands
 
-    monkeypatch.setattr(hbmp.commands, "__path__", [*hbmp.commands.__path__, str(tmp_path)])
+    monkeypatch.setattr(hbmp.app.commands, "__path__", [*hbmp.app.commands.__path__, str(tmp_path)])
     real = catalog.names
     monkeypatch.setattr(
         catalog, "names", lambda folder: (*real(folder), "greet") if folder == "commands" else real(folder)
     )
     assert cli.main(["greet", "Ada"]) == 0
     assert capsys.readouterr().out == "Hello Ada\n"
-    monkeypatch.delitem(sys.modules, "hbmp.commands.greet")
+    monkeypatch.delitem(sys.modules, "hbmp.app.commands.greet")

@@ -12,7 +12,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp import cli, datasets, export, hamming, metrics
+from hbmp import datasets, export, hamming, metrics
+from hbmp.app import cli
 
 X, Y = load_digits(return_X_y=True)
 X = X.astype(np.float32)
@@ -55,7 +56,7 @@ import shlex, sys
 from importlib import import_module
 from hbmp import cli
 for verb in ("fit", "encode", "index", "search", "evaluate", "export"):
-    words = shlex.split(import_module(f"hbmp.commands.{verb}").EXAMPLE)[1:]
+    words = shlex.split(import_module(f"hbmp.app.commands.{verb}").EXAMPLE)[1:]
     status = cli.main(words + (sys.argv[1:] if verb == "fit" else []))
     if status:
         sys.exit(f"{verb} ended with {status}")

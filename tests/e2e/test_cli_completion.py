@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from hbmp import catalog, cli
+from hbmp._core import catalog
+from hbmp.app import cli
 
 
 @pytest.mark.parametrize("shell", cli.SHELLS)

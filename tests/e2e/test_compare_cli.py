@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from hbmp import cli
+from hbmp.app import cli
 
 X, Y = (part[:300] for part in load_digits(return_X_y=True))
 

@@ -16,8 +16,9 @@ import pytest
 from serving import serving
 
 import hbmp
-from hbmp import cli, demo
-from hbmp.demo import _data, _page
+from hbmp.app import cli, demo
+from hbmp.app.demo import data as demo_data
+from hbmp.app.demo import page as demo_page
 
 WORDS = ["demo", "-o", "out", "--bits", "8", "16", "--rows", "500", "--data-dir", "nothing", "--device", "cpu"]
 
@@ -92,7 +93,7 @@ def test_the_report_stands_alone_and_has_every_part(ran):
     assert all(pointer.startswith(("#", "data:")) for pointer in page.pointers)
     assert {pointer[1:] for pointer in page.pointers if pointer.startswith("#")} <= set(page.ids)
     assert not re.search(r"@import|<script|<link|<iframe|url\((?!#)", text)
-    assert {f"digits-{part}" for part in _page.SECTIONS} <= set(page.ids)
+    assert {f"digits-{part}" for part in demo_page.SECTIONS} <= set(page.ids)
     assert page.tags.count("svg") == 6
     assert page.tags.count("img") == 1
     assert "prefers-color-scheme:dark" in text
@@ -131,7 +132,7 @@ def test_the_database_answers_as_printed(ran):
     assert [row.count(query["label"]) for row, query in zip(answers, told["queries"], strict=True)] == [
         query["hits"] for query in told["queries"]
     ]
-    digits = _data.at_hand("nothing", rows=500)[0][0]
+    digits = demo_data.at_hand("nothing", rows=500)[0][0]
     database = hbmp.Database.load(folder / "out" / "db")
     assert database.labels.tolist() == [str(digits.labels[number]) for number in database.ids]
 
@@ -197,7 +198,7 @@ def test_features_of_cifar10_are_found_and_drawn_evenly(tmp_path):
     labels = np.repeat(np.arange(10, dtype=np.uint8), 600)
     np.save(folder / "features.npy", random.standard_normal((6000, 4)).astype(np.float16))
     np.save(folder / "labels.npy", labels)
-    (digits, cifar), note = _data.at_hand(tmp_path)
+    (digits, cifar), note = demo_data.at_hand(tmp_path)
     assert note == ""
     assert digits.name == "digits"
     assert np.bincount(cifar.labels).tolist() == [400] * 10

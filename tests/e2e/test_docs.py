@@ -17,7 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from hbmp import cli, report
+from hbmp.app import cli
+from hbmp.experiments import report
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"stores.md": "test_stores.py starts the databases"}
@@ -102,7 +103,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
 def test_the_table_of_bits_is_that_of_the_results():
     text = (ROOT / "docs" / "bits.md").read_text(encoding="utf-8")
     tables = report.markdown_tables(ROOT / "results")
-    assert report.fill(text, tables) == text, "run python -m hbmp.recipes fill docs/bits.md"
+    assert report.fill(text, tables) == text, "run python -m hbmp.experiments.recipes fill docs/bits.md"
 
 
 class _Links(HTMLParser):

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 import hbmp
-from hbmp.training import seeded
+from hbmp._training.loop import seeded
 
 
 class Signs:

@@ -8,9 +8,10 @@ import json
 import pytest
 from file_server import CONTENT, fetch
 
-from hbmp import cli, datasets
-from hbmp import fetch as fetching
+from hbmp import datasets
+from hbmp.app import cli
 from hbmp.datasets import Remote
+from hbmp.datasets._shared import fetch as fetching
 
 
 def fetched(folder):

@@ -12,7 +12,8 @@ import zipfile
 import pytest
 from file_server import fetch
 
-from hbmp import cli, datasets
+from hbmp import datasets
+from hbmp.app import cli
 
 
 def tar_of(*members, mode="w:gz"):

@@ -17,8 +17,8 @@ from serving import serving
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp import cli
-from hbmp._item_files import ItemFiles
+from hbmp.app import cli
+from hbmp.database.item_files import ItemFiles
 
 N_ITEMS, N_QUERIES = 500, 40
 DIGITS, CLASSES = load_digits(return_X_y=True)
@@ -181,12 +181,12 @@ def test_a_table_of_labels_names_the_images_that_count(copied, capsys):
 
 
 def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, monkeypatch):
-    from hbmp.index import _data
+    from hbmp.app import indexing
 
-    monkeypatch.setattr(_data, "_PER_PART", 200)
+    monkeypatch.setattr(indexing, "_PER_PART", 200)
     calls = []
 
-    class Stopped(_data._Counted):
+    class Stopped(indexing._Counted):
         def transform(self, X):
             calls.append(len(X))
             if len(calls) == 3:  # the sample, one part, and in the midst of the second
@@ -194,7 +194,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
             return super().transform(X)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_data, "_Counted", Stopped)
+        patch.setattr(indexing, "_Counted", Stopped)
         assert cli.main(["index", "model", "photos", "-o", "again"]) == 130
     assert capsys.readouterr().err == "Interrupted. Run the same command to go on.\n"
     assert calls == [64, 200, 200]

@@ -57,7 +57,7 @@ apart = (model.transform(X[:1]) != model.transform(X)).mean(axis=1)
 rows = X - X.mean(axis=0)
 angles = np.arccos(np.clip(rows @ rows[0] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[0]), -1, 1)) / np.pi
 assert np.corrcoef(apart, angles)[0, 1] > 0.5
-from hbmp.cli import main
+from hbmp.app.cli import main
 main(["list", "methods"])
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hbmp import recipes, report
-from hbmp.experiment import Cell, load_results, run_all
-from hbmp.recipes import _grids, _reproduce, _tables, fig1, fig2, fig4, table1, table5
-from hbmp.recipes._base import Source
-from hbmp.report._methods import methods_tables
-from hbmp.report._tables import describe
+from hbmp.experiments import Cell, load_results, recipes, report, run_all
+from hbmp.experiments.recipes import fig1, fig2, fig4, table1, table5
+from hbmp.experiments.recipes._shared import grids, reproduce
+from hbmp.experiments.recipes._shared import tables as result_tables
+from hbmp.experiments.recipes._shared.base import Source
+from hbmp.experiments.report.methods import methods_tables
+from hbmp.experiments.report.tables import describe
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"train_per_class": 10, "query_per_class": 4}
@@ -105,7 +106,7 @@ def test_committed_tables_are_those_of_the_results(name):
         pytest.skip(f"{name} shows no results")
     text = path.read_text(encoding="utf-8")
     assert report.fill(text, report.markdown_tables(ROOT / "results")) == text, (
-        f"{name} shows other numbers than results/: run python -m hbmp.recipes fill {name}"
+        f"{name} shows other numbers than results/: run python -m hbmp.experiments.recipes fill {name}"
     )
 
 
@@ -116,15 +117,15 @@ def test_table_shows_ours_the_papers_and_the_difference(tmp_path, monkeypatch):
     unknown = replace(rows[0], name="unheard", method="unheard")
     part = replace(part, rows=(*rows, unknown))
     monkeypatch.setattr(table5, "PARTS", (part,))
-    monkeypatch.setattr(_reproduce.run_all, "__kwdefaults__", {**_reproduce.run_all.__kwdefaults__, "progress": False})
+    monkeypatch.setattr(reproduce.run_all, "__kwdefaults__", {**reproduce.run_all.__kwdefaults__, "progress": False})
     with pytest.raises(RuntimeError, match="class 0 has 178"):  # the digits are too few for the real cifar-1
         recipes.reproduce("table5", data_dir=tmp_path, bits=[16], seeds=[0], results=tmp_path, device="cpu")
     cell = part.cell(part.rows[0], here, 16, 0)
     made = {"key": cell.key, "scores": {"map": 0.75, "map.weighted": 0.80}}
-    text = _tables.part_table(part, here, {cell.key: made}, seeds=[0]).markdown()
+    text = result_tables.part_table(part, here, {cell.key: made}, seeds=[0]).markdown()
     assert "| constant | 0.800 (0.766, +0.034) | — (0.818) |" in text
     assert "| unheard | — (0.766) | — (0.818) |" in text
-    elsewhere = _tables.part_table(part, replace(here, other_items=True), {}, seeds=[0])
+    elsewhere = result_tables.part_table(part, replace(here, other_items=True), {}, seeds=[0])
     assert "differences are left out" in elsewhere.caption
 
 
@@ -173,8 +174,8 @@ def test_leaders_are_the_best_of_both_lengths(tmp_path):
         ]
     ]
     (tmp_path / "cifar-1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert _grids.leaders(tmp_path) == ["sdh", "itq"]  # ksh has no result at 32 bits yet
-    cells = _grids.cells_of("leaders", results=tmp_path)
+    assert grids.leaders(tmp_path) == ["sdh", "itq"]  # ksh has no result at 32 bits yet
+    cells = grids.cells_of("leaders", results=tmp_path)
     assert {cell.method for cell in cells} == {"sdh", "itq"}
     assert {(cell.protocol, cell.bits) for cell in cells} >= {("cifar-1", 12), ("cifar-2", 48), ("coco", 64)}
 
@@ -205,11 +206,11 @@ def test_class_codes_beat_instance_codes(monkeypatch):
 def test_figures_draw_from_the_digits(tmp_path, monkeypatch):
     small = {"function": ["linear", {"epochs": 2}]}
     monkeypatch.setattr(fig4, "BEST_HBMP", small)
-    monkeypatch.setattr("hbmp.recipes.fig3.BEST_HBMP", small)
+    monkeypatch.setattr("hbmp.experiments.recipes.fig3.BEST_HBMP", small)
     monkeypatch.setattr(fig1, "N_INSTANCES", 120)
     monkeypatch.setattr(fig1, "N_QUERIES", 20)
     for module in ("fig3", "fig4"):
-        monkeypatch.setattr(f"hbmp.recipes.{module}.DIGITS", SMALL)
+        monkeypatch.setattr(f"hbmp.experiments.recipes.{module}.DIGITS", SMALL)
     figures = {"fig1": {"bits": [4, 8], "seeds": [0, 1]}, "fig2": {"bits": [12]}, "fig3": {"bits": [16]}, "fig4": {}}
     for name, options in figures.items():
         text = recipes.reproduce(name, data_dir=tmp_path, results=tmp_path, device="cpu", **options)

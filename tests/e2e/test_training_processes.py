@@ -17,8 +17,8 @@ SCRIPT = textwrap.dedent(
     from torch import nn
     from hbmp import _distributed
     from hbmp.methods.dpsh import DPSH
-    from hbmp.losses import code_loss
-    from hbmp.training import ArrayBatches, Recipe, seeded, train
+    from hbmp._training.losses import code_loss
+    from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
 
     torch.set_num_threads(1)
     out, checkpoint, kind = sys.argv[1:4]

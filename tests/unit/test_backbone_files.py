@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 import hbmp
-from hbmp.backbones import _weights
-from hbmp.backbones._layers import SameConv2d
-from hbmp.training import seeded
+from hbmp._training.loop import seeded
+from hbmp.backbones._shared import weights as weight_files
+from hbmp.backbones._shared.layers import SameConv2d
 
 
 class Harmful:
@@ -26,8 +26,8 @@ def small_network():
 
 def put(path):
     network = small_network()
-    tensors = _weights.read_tensors(path)
-    _weights.put_tensors(network, tensors, lambda name: f"net.{name}", str(path))
+    tensors = weight_files.read_tensors(path)
+    weight_files.put_tensors(network, tensors, lambda name: f"net.{name}", str(path))
     return network
 
 

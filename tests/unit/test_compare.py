@@ -14,12 +14,12 @@ from sklearn.datasets import load_digits
 
 import hbmp
 from hbmp import metrics
-from hbmp._trial import draw_evenly, draw_split, trial_of
-from hbmp.comparison import Comparison
-from hbmp.comparison._cells import Cell, _candidates
+from hbmp._core.seeds import as_generator
+from hbmp.evaluation.cells import Cell, _candidates
+from hbmp.evaluation.comparison import Comparison
+from hbmp.evaluation.trial import draw_evenly, draw_split, trial_of
 from hbmp.functions import Linear
 from hbmp.hasher import Hasher
-from hbmp.seeds import as_generator
 
 X, Y = (part[:400] for part in load_digits(return_X_y=True))
 SETS = np.eye(10, dtype=int)[Y]
@@ -253,9 +253,11 @@ def test_own_queries_leave_all_rows_to_the_database():
 
 def test_without_labels_methods_that_need_them_are_left_out_and_named(monkeypatch):
     monkeypatch.setattr(Broken, "supervised", True)
-    monkeypatch.setattr("hbmp.comparison.list_methods", lambda: ["pca_sign", "broken"])
+    monkeypatch.setattr("hbmp.evaluation.comparison.list_methods", lambda: ["pca_sign", "broken"])
     real = hbmp.get_method
-    monkeypatch.setattr("hbmp.comparison.get_method", lambda name: Broken if name == "broken" else real(name))
+    monkeypatch.setattr(
+        "hbmp.evaluation.comparison.get_method", lambda name: Broken if name == "broken" else real(name)
+    )
     found = hbmp.compare(X, bits=[4], **QUIET)
     assert [row.method for row in found.rows] == ["pca_sign"]
     assert "Left out, because they learn from labels: broken." in found.caption

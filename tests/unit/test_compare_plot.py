@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp._trial import draw_split
-from hbmp.comparison import Comparison
-from hbmp.comparison._cells import Row
-from hbmp.comparison._plot import spread
+from hbmp.evaluation.cells import Row
+from hbmp.evaluation.comparison import Comparison
+from hbmp.evaluation.plot import spread
+from hbmp.evaluation.trial import draw_split
 
 X, Y = (part[:400] for part in load_digits(return_X_y=True))
 QUIET = {"progress": False, "device": "cpu"}

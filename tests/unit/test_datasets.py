@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import hbmp
-from hbmp import catalog, datasets
+from hbmp import datasets
+from hbmp._core import catalog
 
 
 def rng():

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 import hbmp
 from hbmp import hamming, metrics
-from hbmp._settings import make_from_words
+from hbmp.app.settings import make_from_words
 from hbmp.evaluation import hold_out
 
 X, Y = (part[:300] for part in load_digits(return_X_y=True))

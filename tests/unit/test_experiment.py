@@ -12,13 +12,12 @@ import time
 import numpy as np
 import pytest
 
-from hbmp import datasets, experiment, metrics, protocols
+from hbmp import datasets, experiments, metrics, protocols
 from hbmp.datasets import Data
-from hbmp.experiment import Cell, run, run_all
-from hbmp.experiment import _store as store
-from hbmp.experiment._codes import make_method, target_codes
-from hbmp.recipes import _grids
-from hbmp.recipes.__main__ import main
+from hbmp.experiments import Cell, run, run_all, store
+from hbmp.experiments.codes import make_method, target_codes
+from hbmp.experiments.recipes.__main__ import main
+from hbmp.experiments.recipes._shared import grids
 
 SMALL = {"train_per_class": 10, "query_per_class": 4}
 
@@ -69,24 +68,24 @@ def test_scores_can_be_had_again_from_the_settings(tmp_path):
 
 def test_finished_cell_is_not_run_again(tmp_path, monkeypatch):
     first = run(small_cell(), results=tmp_path)
-    monkeypatch.setattr(experiment, "measure", lambda *_, **__: pytest.fail("ran again"))
+    monkeypatch.setattr(experiments, "measure", lambda *_, **__: pytest.fail("ran again"))
     assert run(small_cell(), results=tmp_path) == first
     assert run_all([small_cell()], results=tmp_path, progress=False) == [first]
 
 
 def test_changed_default_runs_again_and_the_newest_counts(tmp_path, monkeypatch):
     first = run(small_cell(), results=tmp_path, device="cpu")
-    original = experiment.make_method
+    original = experiments.make_method
 
     def other_default(*args, **options):
         return original(*args, **options).set_params(improve="none", verbose=True)
 
-    monkeypatch.setattr(experiment, "make_method", other_default)
+    monkeypatch.setattr(experiments, "make_method", other_default)
     second = run(small_cell(), results=tmp_path, device="cpu")
     assert second["key"] == first["key"]
     assert second["settings"]["improve"] == "none"
     assert len(store.read(tmp_path / "cifar-1.jsonl")) == 2
-    assert experiment.load_results(tmp_path) == [second]
+    assert experiments.load_results(tmp_path) == [second]
     assert run_all([small_cell()], results=tmp_path, progress=False) == [second]
     assert len(store.read(tmp_path / "cifar-1.jsonl")) == 2
 
@@ -137,7 +136,7 @@ def test_broken_line_in_the_middle_is_named(tmp_path):
 
 WRITER = """
 import sys
-from hbmp.experiment import _store as store
+from hbmp.experiments import _store as store
 path, writer = sys.argv[1], int(sys.argv[2])
 print(sum(store.append(path, {"key": f"{writer % 2}-{i}", "filler": "x" * 5000}) for i in range(25)))
 """
@@ -168,7 +167,7 @@ def test_a_failing_cell_does_not_stop_the_others(tmp_path):
 
 GRID = """
 import sys
-from hbmp.experiment import Cell, run_all
+from hbmp.experiments import Cell, run_all
 small = {"train_per_class": 10, "query_per_class": 4}
 if __name__ == "__main__":
     cells = [Cell("pca_sign", "cifar-1", "digits", bits, 0, {}, small) for bits in range(4, 24)]
@@ -248,15 +247,15 @@ def test_unknown_kind_of_codes_is_refused():
         Cell("hbmp", "cifar-1", "digits", 8, codes="oracle")
 
 
-@pytest.mark.parametrize("name", sorted(_grids.GRIDS))
+@pytest.mark.parametrize("name", sorted(grids.GRIDS))
 def test_grids_name_what_exists(name):
-    cells = _grids.cells_of(name)
+    cells = grids.cells_of(name)
     assert len({cell.key for cell in cells}) == len(cells) > 0
     for cell in cells:
         protocols.get(cell.protocol)
         make_method(cell.method, cell.bits, cell.params, seed=cell.seed, device="cpu")
     some = cells[0]
-    narrowed = _grids.cells_of(name, bits=[some.bits], seeds=[some.seed])
+    narrowed = grids.cells_of(name, bits=[some.bits], seeds=[some.seed])
     assert some.key in {cell.key for cell in narrowed}
     assert {(cell.bits, cell.seed) for cell in narrowed} == {(some.bits, some.seed)}
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 import hbmp
-from hbmp.methods._unlabelled import Rebuilding, scaled_axes
+from hbmp.methods.hbmp.unlabelled import Rebuilding, scaled_axes
 from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_of, refine
 
 

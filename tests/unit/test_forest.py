@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hbmp.functions import Trees
-from hbmp.functions._forest import leaf_of, splits_and_leaves
+from hbmp.functions._shared.forest import leaf_of, splits_and_leaves
 
 
 @pytest.mark.parametrize("leaves", [2, 31, 64, 100])

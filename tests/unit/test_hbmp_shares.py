@@ -12,8 +12,8 @@ from small_models import affinity_behind, small
 
 import hbmp
 from hbmp.affinities import Centred, MeanFeatures, SameClass, SharedLabels
-from hbmp.methods import _candidates, _held_out
 from hbmp.methods import hbmp as hbmp_file
+from hbmp.methods.hbmp import candidates, held_out
 
 
 def test_features_speak_in_an_auto_affinity(blobs, label_rows):
@@ -52,7 +52,7 @@ def test_label_sets_vote_as_often_as_they_occur(blobs, label_rows):
 
 def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs, monkeypatch):
     X, y = blobs
-    monkeypatch.setattr(_held_out, "MOST_LABELS", 3)
+    monkeypatch.setattr(held_out, "MOST_LABELS", 3)
     for model in (small(), small(label_share=0), small(function=hbmp.functions.Trees(n_trees=2))):
         model.fit(X, y)
         assert model.label_share_ == 0
@@ -87,7 +87,7 @@ def test_shares_are_chosen_on_instances_held_out(monkeypatch):
     assert small(16).fit(X, label_sets).feature_share_ == 0.5
     assert seen == [(320, 3 * 16), (400, 16)]  # of three plans
     seen.clear()
-    monkeypatch.setattr(_candidates, "MOST_ITEMS", 5)
+    monkeypatch.setattr(candidates, "MOST_ITEMS", 5)
     assert small(16).fit(X, label_sets).centre_share_ == 0
     assert seen == [(320, 16), (400, 16)]
 
@@ -114,9 +114,9 @@ def test_classes_as_rows_of_labels_are_as_good_as_classes(n_classes, n_rows):
 
 
 def test_equal_weights_are_never_negative():
-    np.testing.assert_allclose(_held_out.shrink(np.array([2, -3, 0.5]), 0), 5.5 / 3)
-    np.testing.assert_allclose(_held_out.shrink(np.zeros(3), 0), 1)
-    np.testing.assert_allclose(_held_out.shrink(np.array([1.0, 3.0]), 0.5), [1.5, 2.5])
+    np.testing.assert_allclose(held_out.shrink(np.array([2, -3, 0.5]), 0), 5.5 / 3)
+    np.testing.assert_allclose(held_out.shrink(np.zeros(3), 0), 1)
+    np.testing.assert_allclose(held_out.shrink(np.array([1.0, 3.0]), 0.5), [1.5, 2.5])
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_the_best_of_a_trial_is_what_retrieves_best():
     parts = (labels[:150], labels[150:])
     trials = {}
     for name, (bits, votes) in {"votes": good, "bits": bad}.items():
-        trials[name] = _held_out.Trial((bits[:150], votes[:150]), (bits[150:], votes[150:]), *parts)
+        trials[name] = held_out.Trial((bits[:150], votes[:150]), (bits[150:], votes[150:]), *parts)
     assert trials["votes"].best(np.ones(3))[1:] == (0.75, 0)
     assert trials["bits"].best(np.ones(3))[1] == 0
     books = [trials["votes"], trials["bits"]]
-    assert _held_out.choose(books, [np.ones(3)] * 2, label_shares=(0.0,)) == _held_out.Shares(1, 0.0, 0.0)
+    assert held_out.choose(books, [np.ones(3)] * 2, label_shares=(0.0,)) == held_out.Shares(1, 0.0, 0.0)
     broken = codes.copy()
     broken[:, 2] = noise[:, 2]
-    trial = _held_out.Trial((broken[:150], broken[:150]), (broken[150:], broken[150:]), *parts)
+    trial = held_out.Trial((broken[:150], broken[:150]), (broken[150:], broken[150:]), *parts)
     assert trial.best(np.array([1, 1, 0.1]))[2] > 0
     assert trial.best(np.array([0.1, 1, 1]))[2] == 0
 
@@ -180,7 +180,7 @@ def test_weights_lie_between_equal_ones_and_the_pursuits(blobs):
 
 def test_weights_must_earn_their_price(monkeypatch):
     """Half and whole weights gain these over none, among new instances and among learned ones."""
-    trial = _held_out.Trial(None, None, None, None)
+    trial = held_out.Trial(None, None, None, None)
 
     def chosen(half, whole):
         gains = {0.0: (0, 0), 0.5: half, 1.0: whole}

@@ -9,18 +9,18 @@ import torch
 from torch import nn
 
 import hbmp
-from hbmp import datasets, experiment, metrics, protocols, recipes
-from hbmp.datasets import _pack
-from hbmp.experiment import Cell, _queue
-from hbmp.experiment import _store as store
-from hbmp.experiment._codes import Codes, make_method
-from hbmp.experiment._queue import run_queue
+from hbmp import datasets, experiments, metrics, protocols
+from hbmp._training.loop import seeded
+from hbmp.datasets._shared import pack as packing
+from hbmp.experiments import Cell, recipes, store
+from hbmp.experiments import queue as cell_queue
+from hbmp.experiments.codes import Codes, make_method
+from hbmp.experiments.queue import run_queue
+from hbmp.experiments.recipes.__main__ import main
+from hbmp.experiments.recipes._shared import grids, image_grid
+from hbmp.experiments.report.methods import _row
 from hbmp.functions import Network
-from hbmp.functions._encoder import folded
-from hbmp.recipes import _grids, _image_grid
-from hbmp.recipes.__main__ import main
-from hbmp.report._methods import _row
-from hbmp.training import seeded
+from hbmp.functions._shared.encoder import folded
 
 SMALL = {"train_per_class": 12, "query_per_class": 4}
 TINY = {
@@ -101,13 +101,13 @@ def test_kept_codes_are_those_that_were_scored(ran):
 
 def test_finished_cells_train_nothing(ran, monkeypatch):
     results, cells, _ = ran
-    monkeypatch.setattr(experiment, "train", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(experiments, "train", lambda *_, **__: pytest.fail("trained again"))
     again = run_queue(cells, results=results, device="cpu", progress=False)
     assert len(again.finished) == len(cells)
 
 
 def test_cells_that_share_a_training_are_trained_once():
-    ((whole, members), (other, _)) = _queue._by_training([*reversed(long_and_prefixes()), image_cell(8, "csq")])
+    ((whole, members), (other, _)) = cell_queue._by_training([*reversed(long_and_prefixes()), image_cell(8, "csq")])
     assert whole.key == image_cell().key
     assert [cell.bits for cell in members] == [8, 12, 16]
     assert other.method == "csq"
@@ -127,7 +127,7 @@ def test_no_time_begins_nothing_and_a_failure_stops_nothing(tmp_path):
 
 def test_a_cell_too_long_for_the_time_left_gives_way_to_a_shorter_one(tmp_path, monkeypatch):
     clock = iter(np.arange(0, 10_000, 40.0))  # every look at the clock is 40 seconds later
-    monkeypatch.setattr(_queue, "_now", lambda: float(next(clock)))
+    monkeypatch.setattr(cell_queue, "_now", lambda: float(next(clock)))
     longer = {"function": ["network", {**TINY["function"][1], "epochs": 200}]}
     cells = [image_cell(4), dataclasses.replace(image_cell(5), params=longer), image_cell(6)]
     outcome = run_queue(cells, minutes=4, results=tmp_path, device="cpu", scorers=1, progress=False)
@@ -145,30 +145,30 @@ def test_prefix_cell_alone_and_its_name():
 
 
 def test_the_grid_trains_every_cell_alike_and_in_the_order_of_its_parts():
-    cells = _grids.cells_of("images", parts=["rivals-voc2007", "nested-cifar-1"])
+    cells = grids.cells_of("images", parts=["rivals-voc2007", "nested-cifar-1"])
     assert [cell.protocol for cell in cells] == sorted([cell.protocol for cell in cells], reverse=True)
-    for protocol in _image_grid.DATA:
-        recipes = [cell.params["function"][1] for cell in _grids.cells_of("images") if cell.protocol == protocol]
+    for protocol in image_grid.DATA:
+        recipes = [cell.params["function"][1] for cell in grids.cells_of("images") if cell.protocol == protocol]
         seen = ("backbone", "mirror")
         trained = {json.dumps({key: value for key, value in recipe.items() if key not in seen}) for recipe in recipes}
         assert len(trained) == 1
         inputs = {json.dumps({key: recipe.get(key) for key in seen}) for recipe in recipes}
         assert len(inputs) == (3 if protocol == "cifar-1" else 2)  # two sizes of the usual backbone, and AlexNet
     with pytest.raises(LookupError, match="No part called 'nested-coco'"):
-        _grids.cells_of("images", parts=["nested-coco"])
+        grids.cells_of("images", parts=["nested-coco"])
     with pytest.raises(ValueError, match="Only the grid 'images' has parts"):
-        _grids.cells_of("coco", parts=["nested-cifar-1"])
-    assert {cell.method for cell in _grids.cells_of("images", methods=["csq"])} == {"csq"}
+        grids.cells_of("coco", parts=["nested-cifar-1"])
+    assert {cell.method for cell in grids.cells_of("images", methods=["csq"])} == {"csq"}
 
 
 def test_first_bits_of_what_hbmp_learns_anyway_stand_in_its_own_row():
     def row(protocol, **params):
-        cell = next(c for c in _image_grid.cells([f"nested-{protocol}"]) if c.codes == "prefix of 48")
+        cell = next(c for c in image_grid.cells([f"nested-{protocol}"]) if c.codes == "prefix of 48")
         return "".join(_row({"cell": {**dataclasses.asdict(cell), "params": {**cell.params, **params}}}))
 
     assert row("cifar-1") == row("cifar-2") == "hbmp"
     assert row("voc2007") == row("cifar-1", extra_bits=0) == "hbmp, first bits of 48"  # no bits beside those asked for
-    alone = _image_grid.cells(["alone-cifar-1"])
+    alone = image_grid.cells(["alone-cifar-1"])
     assert {(cell.bits, cell.seed) for cell in alone} == {(bits, seed) for bits in (12, 32) for seed in (0, 1, 2)}
     assert all(cell.params["extra_bits"] == 0 for cell in alone)
 
@@ -196,7 +196,7 @@ def test_voc_images_are_packed_in_the_order_of_the_labels(tmp_path):
     assert data.features is None
     (folder / "images" / "a.jpg").unlink()
     with pytest.raises(ValueError, match=r"lacks 1 of 3 images, a\.jpg first"):
-        _pack.pack_images(folder, size=8)
+        packing.pack_images(folder, size=8)
 
 
 def test_figures_show_the_codes_that_a_run_kept(tmp_path):
@@ -213,8 +213,8 @@ def test_figures_show_the_codes_that_a_run_kept(tmp_path):
     query, database = centres[labels[split.query]], centres[labels[split.database]]
     codes = Codes(query, database, np.ones(n_bits))
     for method in ("hbmp", "mihash"):
-        path = tmp_path / "codes" / f"{_image_grid.figure_cell(method, n_bits, 0).key}.npz"
-        _queue.save_codes(path, codes, split)
+        path = tmp_path / "codes" / f"{image_grid.figure_cell(method, n_bits, 0).key}.npz"
+        cell_queue.save_codes(path, codes, split)
     for figure in ("fig3", "fig4"):
         text = recipes.reproduce(figure, data_dir=tmp_path, results=tmp_path, device="cpu")
         assert "networks trained on" in text

@@ -14,7 +14,9 @@ import pytest
 from PIL import Image
 
 import hbmp
-from hbmp.images import Images, UnreadableImage, _batches, _sources, as_images, is_images
+from hbmp.images import Images, UnreadableImage, as_images, is_images
+from hbmp.images import batches as image_batches
+from hbmp.images import sources as image_sources
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def everywhere(tmp_path, pixels, folder):
 
 
 def test_every_source_gives_the_same_pixels_also_indexed_and_pickled(tmp_path, pixels, folder, monkeypatch):
-    monkeypatch.setattr(_sources, "_CACHED_BYTES", 1000)  # row groups come and go
+    monkeypatch.setattr(image_sources, "_CACHED_BYTES", 1000)  # row groups come and go
     for name, images in everywhere(tmp_path, pixels, folder).items():
         assert len(images) == 7, name
         np.testing.assert_array_equal(images.decode(slice(None), 12), pixels, err_msg=name)
@@ -209,7 +211,7 @@ def test_only_a_few_batches_are_decoded_ahead_and_slow_ones_keep_their_place():
         return [None] * len(rows)
 
     seen = []
-    for rows, pixels, _ in _batches.decoded_batches(fill, 80, 8, 2, workers=4):
+    for rows, pixels, _ in image_batches.decoded_batches(fill, 80, 8, 2, workers=4):
         seen += rows.tolist()
         assert (pixels[:, 0, 0, 0] == rows).all()
         assert len(begun) <= len(seen) + 8 * 2
@@ -223,8 +225,8 @@ def test_an_error_of_another_kind_is_raised_and_the_threads_end():
         return [None] * len(rows)
 
     with pytest.raises(MemoryError):
-        list(_batches.decoded_batches(fill, 1000, 8, 2, workers=2))
-    early = _batches.decoded_batches(lambda pixels, rows: [None] * len(rows), 1000, 8, 2, workers=2)
+        list(image_batches.decoded_batches(fill, 1000, 8, 2, workers=2))
+    early = image_batches.decoded_batches(lambda pixels, rows: [None] * len(rows), 1000, 8, 2, workers=2)
     next(early)
     early.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("hbmp-images")]

@@ -12,9 +12,9 @@ import torch
 from PIL import Image
 
 import hbmp
-from hbmp.functions import _image_batches
-from hbmp.functions._augment import Augmentation
-from hbmp.images import _sources
+from hbmp.functions._shared import image_batches
+from hbmp.functions._shared.augment import Augmentation
+from hbmp.images import sources
 
 N_IMAGES, PER_GROUP = 240, 12
 
@@ -33,7 +33,7 @@ def images(tmp_path, monkeypatch):
         table = pa.table({"image": content, "label": range(120)})
         pq.write_table(table, tmp_path / f"{part}.parquet", row_group_size=PER_GROUP, compression="none")
     images = hbmp.Images.from_parquet(tmp_path)
-    monkeypatch.setattr(_sources, "_CACHED_BYTES", int(4.4 * images._source._bytes.max()))
+    monkeypatch.setattr(sources, "_CACHED_BYTES", int(4.4 * images._source._bytes.max()))
     return images
 
 
@@ -52,10 +52,10 @@ def reads(monkeypatch):
 
 
 def batches(images, seed, monkeypatch, **options):
-    monkeypatch.setattr(_image_batches, "_MOST_ON_DEVICE", 0)
-    view = _image_batches.View(hbmp.backbones.Tiny(), Augmentation(flip=0), "cpu", channels_last=False)
+    monkeypatch.setattr(image_batches, "_MOST_ON_DEVICE", 0)
+    view = image_batches.View(hbmp.backbones.Tiny(), Augmentation(flip=0), "cpu", channels_last=False)
     settings = {"batch_size": 8, "device": "cpu", "mixup": 0, "workers": 2, "on_error": "refuse", **options}
-    data = _image_batches.ImageBatches(images, np.arange(len(images)), view=view, **settings)
+    data = image_batches.ImageBatches(images, np.arange(len(images)), view=view, **settings)
     return data.batches(torch.Generator().manual_seed(seed))
 
 
@@ -103,7 +103,7 @@ def test_what_is_kept_whole_or_needs_no_groups_stays_as_it_was(images, monkeypat
     order = np.random.default_rng(0).permutation(N_IMAGES)
     few = images[:40]
     np.testing.assert_array_equal(few.read_together(order[order < 40]), order[order < 40])
-    monkeypatch.setattr(_sources, "_CACHED_BYTES", 1 << 30)
+    monkeypatch.setattr(sources, "_CACHED_BYTES", 1 << 30)
     np.testing.assert_array_equal(images.read_together(order), order)
     array = hbmp.Images.from_array(np.zeros((N_IMAGES, 4, 4, 3), np.uint8))
     np.testing.assert_array_equal(array.read_together(order), order)

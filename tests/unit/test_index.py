@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import hbmp
 from hbmp import hamming
-from hbmp.index import _scan
+from hbmp.index import scan as index_scan
 
 SIGNS = np.array([-1, 1], np.int8)
 
@@ -120,9 +120,9 @@ def test_unproven_queries_take_the_long_way_and_arrive(monkeypatch):
     codes, alpha = rng.choice(SIGNS, (20_000, 32)), dyadic(rng.uniform(0.5, 1.5, 32))
     index = hbmp.Index(32, alpha).add(codes)
     sizes = []
-    real = _scan._within_each
-    monkeypatch.setattr(_scan, "_within_each", lambda *args: sizes.append(len(args[1])) or real(*args))
-    monkeypatch.setattr(_scan.QueryBatch, "candidates", lambda self, k, n: k)
+    real = index_scan._within_each
+    monkeypatch.setattr(index_scan, "_within_each", lambda *args: sizes.append(len(args[1])) or real(*args))
+    monkeypatch.setattr(index_scan.QueryBatch, "candidates", lambda self, k, n: k)
     assert_same(index.search(codes[:3], 10), double_loop(codes[:3], codes, alpha, range(20_000), 10), 10)
     assert sizes == [3]
 

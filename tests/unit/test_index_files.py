@@ -9,7 +9,7 @@ import pytest
 
 import hbmp
 from hbmp import hamming
-from hbmp.index import _file
+from hbmp.index import file as index_file
 
 SIGNS = np.array([-1, 1], np.int8)
 ROOT = Path(__file__).parents[2]
@@ -124,14 +124,14 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "codes.hbmp"
     index.save(path)
     before = path.read_bytes()
-    real = _file._pieces
+    real = index_file._pieces
 
     def breaking(*args):
         pieces = real(*args)
         yield next(pieces)
         raise OSError("no space left")
 
-    monkeypatch.setattr(_file, "_pieces", breaking)
+    monkeypatch.setattr(index_file, "_pieces", breaking)
     index.remove([index.search(codes[:1], 1)[1][0, 0]])
     with pytest.raises(OSError, match="no space"):
         index.save(path)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hbmp._inputs import in_the_same_columns, read_data, read_features, read_ids, read_labels
+from hbmp.app.inputs import in_the_same_columns, read_data, read_features, read_ids, read_labels
 from hbmp.datasets import Data
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
@@ -132,7 +132,7 @@ def test_a_file_of_labels_counts_before_labels_beside_the_features(tmp_path):
 )
 def test_labels_of_two_files_come_into_the_same_columns(first, second):
     """Shared labels of every pair, counted on the sets themselves."""
-    from hbmp.datasets._label_sets import matrix_of
+    from hbmp.datasets._shared.label_sets import matrix_of
 
     data = []
     for sets in (first, second):

@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as arrays
 from sklearn.datasets import make_multilabel_classification
 
 import hbmp
-from hbmp.methods import _held_out
-from hbmp.methods._label_queries import LEAST, LabelQueries, make_queries
+from hbmp.methods.hbmp import held_out
+from hbmp.methods.hbmp.label_queries import LEAST, LabelQueries, make_queries
 
 
 def example(exclusive=False):
@@ -95,18 +95,18 @@ def test_queries_ask_unless_held_out_instances_lose_by_it(label_scores_are, asks
     classes = rng.integers(4, size=400)
     bits = codes[classes] + rng.normal(scale=1.5, size=(400, 8))
     label_scores = 6 * np.eye(4)[classes if label_scores_are == "right" else rng.permutation(classes)]
-    trial = _held_out.Trial((bits[:200], bits[:200]), (bits[200:], bits[200:]), classes[:200], classes[200:])
+    trial = held_out.Trial((bits[:200], bits[:200]), (bits[200:], bits[200:]), classes[:200], classes[200:])
     assert trial.asks(label_scores[:200], 0.0) is asks
 
 
 def test_a_model_that_does_not_ask_gives_log_odds(monkeypatch, blobs):
     X, y = blobs
-    monkeypatch.setattr(_held_out, "FEWEST", 50)
-    monkeypatch.setattr(_held_out.Trial, "asks", lambda *_: False)
+    monkeypatch.setattr(held_out, "FEWEST", 50)
+    monkeypatch.setattr(held_out.Trial, "asks", lambda *_: False)
     model = hbmp.HBMP(8, random_state=0).fit(X, y)
     assert model.queries_ is None
     np.testing.assert_array_equal(model.project(X), model._odds(X)[0])
-    monkeypatch.setattr(_held_out.Trial, "asks", lambda *_: True)
+    monkeypatch.setattr(held_out.Trial, "asks", lambda *_: True)
     asking = hbmp.HBMP(8, random_state=0).fit(X, y)
     np.testing.assert_array_equal(asking.transform(X), model.transform(X))
     assert not np.array_equal(asking.project(X), model.project(X))

@@ -9,7 +9,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 import hbmp
 from hbmp import metrics
-from hbmp.labels import as_classes, as_label_sets
+from hbmp._core.labels import as_classes, as_label_sets
 
 WORDS = ["ant", "bee", "cat"] * 4
 SETS = [{"digit", "odd"}, {"digit"}, {"odd"}] * 4

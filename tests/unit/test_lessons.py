@@ -10,12 +10,14 @@ import torch
 from sklearn.datasets import make_blobs
 
 import hbmp
+from hbmp._training.losses import code_loss
 from hbmp.functions import Linear, Network
-from hbmp.losses import code_loss
-from hbmp.methods import _function, _held_out, _lesson_loss, _lessons, _training_plan
 from hbmp.methods import hbmp as hbmp_file
-from hbmp.methods._lesson_loss import LessonLoss
-from hbmp.methods._lessons import Lesson, teach
+from hbmp.methods._shared import function as method_function
+from hbmp.methods.hbmp import held_out, lesson_loss, training_plan
+from hbmp.methods.hbmp import lessons as lesson_parts
+from hbmp.methods.hbmp.lesson_loss import LessonLoss
+from hbmp.methods.hbmp.lessons import Lesson, teach
 
 RNG = np.random.default_rng(0)
 BOOKS = [np.where(RNG.random((4, bits)) < 0.5, -1, 1).astype(np.int8) for bits in (6, 3)]
@@ -31,7 +33,7 @@ def softmax(values):
 
 
 def slow_loss(lessons, scores, certain):
-    """The formula of `_lessons`, sample by sample and bit by bit, with the hinge."""
+    """The formula of `lesson_parts`, sample by sample and bit by bit, with the hinge."""
     total, start = 0.0, 0
     for lesson in lessons:
         n_bits = lesson.codes.shape[1]
@@ -78,7 +80,7 @@ def test_neighbours_of_a_batch_share_a_label():
     expected = [
         [1.0 if row == other or (labels[row] * labels[other]).any() else 0.0 for other in range(4)] for row in range(4)
     ]
-    found = _lesson_loss._neighbours(torch.from_numpy(labels))
+    found = lesson_loss._neighbours(torch.from_numpy(labels))
     assert found.tolist() == [[share / sum(row) for share in row] for row in expected]
 
 
@@ -87,7 +89,7 @@ def test_without_labels_the_contrast_goes_by_codes_alone():
     cosines = scores / scores.norm(dim=1, keepdim=True) @ own.double().T
     alike = torch.softmax(own @ own.T / 6**0.5, dim=1)
     expected = -(alike * torch.log_softmax(cosines, dim=1)).sum(dim=1).mean()
-    assert float(_lesson_loss.contrast(scores, own, None)) == pytest.approx(float(expected), rel=1e-5)
+    assert float(lesson_loss.contrast(scores, own, None)) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_without_contrast_and_bagging_the_loss_is_that_of_the_paper():
@@ -106,9 +108,9 @@ def test_contrast_grows_as_another_code_comes_nearer():
 
 
 def test_a_bit_draws_twice_as_many_samples_as_there_are(monkeypatch):
-    monkeypatch.setattr(_lessons, "_BLOCK", 1500)
+    monkeypatch.setattr(lesson_parts, "_BLOCK", 1500)
     lessons = [Lesson(BOOKS[0], np.ones(6), 0.0, True), Lesson(BOOKS[1], np.ones(3), 0.0, False)]
-    counts = _lessons.draw_counts(4000, lessons, np.random.default_rng(0))
+    counts = lesson_parts.draw_counts(4000, lessons, np.random.default_rng(0))
     assert counts.shape == (4000, 9)
     assert (counts[:, 6:] == 2).all()
     assert counts[:, :6].mean(axis=0) == pytest.approx(np.full(6, 2), abs=0.1)
@@ -138,7 +140,7 @@ def test_normalised_scores_are_folded_into_the_function(monkeypatch):
 def test_a_held_out_instance_does_not_find_itself():
     codes = np.where(np.random.default_rng(1).random((40, 12)) < 0.5, -1.0, 1.0)
     alone = np.arange(40)  # every instance a class of its own
-    trial = _held_out.Trial((codes, codes), (codes, codes), alone, alone + 100)
+    trial = held_out.Trial((codes, codes), (codes, codes), alone, alone + 100)
     assert trial.retrieval(0.0).tolist() == [0, 0]
 
 
@@ -162,11 +164,11 @@ def classes():
 )
 def test_what_is_learned_follows_the_labels_and_the_settings(settings, rows, expected, classes, monkeypatch):
     X, y = classes
-    monkeypatch.setattr(_training_plan, "FEW", len(X))
+    monkeypatch.setattr(training_plan, "FEW", len(X))
     model = hbmp.HBMP(8, **{"function": Linear(epochs=2), "random_state": 0, **settings})
     model.fit(X, np.eye(4, dtype=int)[y] if rows else y)
     assert (model.contrast_share_, model.bagging_) == expected
-    monkeypatch.setattr(_training_plan, "FEW", len(X) + 1)
+    monkeypatch.setattr(training_plan, "FEW", len(X) + 1)
     few = model.fit(X, y)
     assert (few.contrast_share_, few.bagging_) == (settings.get("contrast_share", 0), settings.get("bagging", False))
 
@@ -184,7 +186,7 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
     model = hbmp.HBMP(8, function=Network("tiny", epochs=1, device="cpu"), random_state=0)
     y, voting = np.arange(24) % 3, []
     for many in (24, 25):
-        monkeypatch.setattr(_training_plan, "MANY_IMAGES", many)
+        monkeypatch.setattr(training_plan, "MANY_IMAGES", many)
         for labels in (y, np.eye(3, dtype=int)[y]):
             assert model.fit(images, labels).transform(images).shape == (24, 8)
             voting.append(model.votes_ is not None)
@@ -195,7 +197,7 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
 
 def test_networks_that_start_from_random_weights_learn_no_further_bits():
     images = np.zeros((2000, 8, 8, 3), np.uint8)
-    plan = partial(_training_plan.usual_plan, images, np.arange(2000) % 3, n_bits=8, nested=True)
+    plan = partial(training_plan.usual_plan, images, np.arange(2000) % 3, n_bits=8, nested=True)
     assert (plan(pretrained=True).extra_bits, plan(pretrained=False).extra_bits) == (40, 0)
     backbones = ("tiny", hbmp.backbones.AlexNet(pretrained=False), hbmp.backbones.AlexNet(pretrained="weights.pth"))
     assert [Network(backbone).pretrained for backbone in backbones] == [False, False, True]
@@ -246,10 +248,10 @@ def test_extra_bits_of_a_network_leave_its_head():
 
 
 def test_many_instances_are_learned_by_a_small_network():
-    rows = np.zeros((_function.LARGE, 2), np.float32)
-    assert [_function.suited_to(part) for part in (rows[:-1], rows)] == ["kernel", "mlp"]
+    rows = np.zeros((method_function.LARGE, 2), np.float32)
+    assert [method_function.suited_to(part) for part in (rows[:-1], rows)] == ["kernel", "mlp"]
     assert isinstance(hbmp.HBMP(8)._function(rows[:-1]), hbmp.functions.Kernel)
     network = hbmp.HBMP(8)._function(rows)
     assert isinstance(network, hbmp.functions.MLP)
     assert network.loss == "smooth"
-    assert isinstance(_function.make_function("auto", rows), hbmp.functions.MLP)  # for every method alike
+    assert isinstance(method_function.make_function("auto", rows), hbmp.functions.MLP)  # for every method alike

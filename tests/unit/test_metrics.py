@@ -1,6 +1,7 @@
 """Average precision and NDCG against double loops that read like their definitions, and against scikit-learn."""
 
 import math
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +12,8 @@ from sklearn.metrics import average_precision_score, label_ranking_average_preci
 from threadpoolctl import threadpool_info
 
 from hbmp import metrics
-from hbmp.metrics import _ranking, _sorting
+from hbmp.metrics import ranking as ranking_parts
+from hbmp.metrics import sorting
 
 
 def random_signs(rng, *shape):
@@ -200,7 +202,7 @@ def test_scikit_learn_agrees_on_tie_averaged_ndcg(rng, cutoff):
 
 def test_blocks_do_not_change_the_result(problem, monkeypatch):
     whole = [metrics.average_precision_per_query(*problem, bit_weights=weights) for weights in WEIGHTS]
-    monkeypatch.setattr(_ranking, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(ranking_parts, "_BLOCK_BYTES", 1)
     for weights, expected in zip(WEIGHTS, whole, strict=True):
         np.testing.assert_array_equal(metrics.average_precision_per_query(*problem, bit_weights=weights), expected)
 
@@ -248,8 +250,16 @@ def test_a_large_database_is_ranked_as_by_a_stable_argsort(rng, shape):
 def test_whole_keys_are_sorted_stably(rng, n_items, n_digits):
     highest = 2 ** (13 * n_digits)
     keys = np.concatenate([rng.integers(0, highest, n_items), rng.integers(0, 50, n_items), [highest + 1, 0]])
-    order = _sorting.digit_sort(keys, n_digits)
+    order = sorting.digit_sort(keys, n_digits)
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
+
+
+def test_metrics_sort_alike_without_faiss(rng, monkeypatch):
+    keys = rng.integers(0, 34, 5_000)
+    expected = sorting.bucket_sort(keys, 34)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    for found, wanted in zip(sorting.bucket_sort(keys, 34), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_threads_of_linear_algebra_are_given_back(problem):

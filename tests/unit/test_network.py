@@ -6,11 +6,11 @@ import torch
 from sklearn.datasets import load_digits
 
 import hbmp
+from hbmp._training.loop import seeded
+from hbmp._training.losses import code_loss
 from hbmp.functions import Network
-from hbmp.functions._augment import Augmentation, augmented, resized
-from hbmp.functions._image_batches import ImageBatches, MixedLoss, View
-from hbmp.losses import code_loss
-from hbmp.training import seeded
+from hbmp.functions._shared.augment import Augmentation, augmented, resized
+from hbmp.functions._shared.image_batches import ImageBatches, MixedLoss, View
 
 SMALL = {"backbone": "tiny", "augmentation": "none", "device": "cpu", "lr": 3e-3, "backbone_lr": 3e-3, "batch_size": 64}
 
@@ -182,11 +182,11 @@ def test_images_from_files_and_from_memory_train_the_same_network(digits, tmp_pa
 
 
 def test_streamed_images_train_too(digits, monkeypatch):
-    from hbmp.functions import _image_batches
+    from hbmp.functions._shared import image_batches
 
     pixels, y = digits
     large = np.kron(pixels[:90], np.ones((1, 6, 6, 1), np.uint8))  # larger than the input: decoded batch by batch
-    monkeypatch.setattr(_image_batches, "_MOST_ON_DEVICE", 0)
+    monkeypatch.setattr(image_batches, "_MOST_ON_DEVICE", 0)
     targets = hbmp.infer_codes(2 * np.eye(10) - 1, 8).codes[y[:90]]
     function = Network(**SMALL, epochs=3, workers=1).fit(large, targets, random_state=0)
     assert function.loss_[-1] < function.loss_[0]

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from hbmp.losses import code_loss
-from hbmp.training import ArrayBatches, Recipe, seeded, train
+from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
+from hbmp._training.losses import code_loss
 
 
 @pytest.fixture

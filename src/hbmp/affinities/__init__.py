@@ -1,6 +1,9 @@
 """Who should be close: one neighbourhood a file."""
 
-from hbmp import catalog
+from hbmp._core import catalog
+from hbmp.affinities._shared.base import Affinity
+
+__all__ = ["Affinity"]
 
 
 def __getattr__(name: str):
@@ -8,4 +11,4 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return list(catalog.names("affinities"))
+    return sorted([*__all__, *catalog.names("affinities")])

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.affinities._around import Around
-from hbmp.affinities._base import need_labels
+from hbmp.affinities._shared.around import Around
+from hbmp.affinities._shared.base import need_labels
 
 
 class Centred(Around):

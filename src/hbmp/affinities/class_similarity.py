@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.affinities._base import Affinity, each_instance, need_labels
+from hbmp._core.device import to_torch
+from hbmp._core.labels import as_classes
+from hbmp.affinities._shared.base import Affinity, each_instance, need_labels
 from hbmp.affinities.precomputed import check_affinity
-from hbmp.device import to_torch
-from hbmp.labels import as_classes
 
 
 class ClassSimilarity(Affinity):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from hbmp.affinities._labelled import LabelSets
+from hbmp.affinities._shared.labelled import LabelSets
 
 
 class LabelOverlap(LabelSets):

@@ -20,9 +20,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from hbmp.affinities._around import Around
-from hbmp.affinities._base import need_labels
-from hbmp.labels import as_array, as_classes, as_label_sets, has_label_sets
+from hbmp._core.labels import as_array, as_classes, as_label_sets, has_label_sets
+from hbmp.affinities._shared.around import Around
+from hbmp.affinities._shared.base import need_labels
 
 
 class MeanFeatures(Around):

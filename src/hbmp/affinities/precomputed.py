@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.affinities._base import Affinity, each_instance
-from hbmp.device import to_torch
+from hbmp._core.device import to_torch
+from hbmp.affinities._shared.base import Affinity, each_instance
 
 
 class Precomputed(Affinity):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.affinities._base import Affinity, each_instance, need_labels
-from hbmp.labels import as_classes, is_label_matrix
+from hbmp._core.labels import as_classes, is_label_matrix
+from hbmp.affinities._shared.base import Affinity, each_instance, need_labels
 
 
 class SameClass(Affinity):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbmp.affinities._labelled import LabelSets
+from hbmp.affinities._shared.labelled import LabelSets
 
 
 class SharedLabels(LabelSets):

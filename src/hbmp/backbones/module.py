@@ -7,9 +7,9 @@ import copy
 import torch
 from torch import nn
 
-from hbmp.backbones._base import Backbone
-from hbmp.backbones._layers import width_of
-from hbmp.storage import LeftOut
+from hbmp._core.storage import LeftOut
+from hbmp.backbones._shared.base import Backbone
+from hbmp.backbones._shared.layers import width_of
 
 
 class _Features(nn.Module):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from hbmp.backbones._base import Backbone
-from hbmp.backbones._layers import width_of
-from hbmp.backbones._weights import read_tensors
+from hbmp.backbones._shared.base import Backbone
+from hbmp.backbones._shared.layers import width_of
+from hbmp.backbones._shared.weights import read_tensors
 
 
 class TimmModel(Backbone):

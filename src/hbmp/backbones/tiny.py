@@ -10,8 +10,8 @@ import itertools
 
 from torch import nn
 
-from hbmp.backbones._base import Backbone
-from hbmp.backbones._layers import Layers, he_start
+from hbmp.backbones._shared.base import Backbone
+from hbmp.backbones._shared.layers import Layers, he_start
 
 _CHANNELS = (3, 16, 32, 48)
 

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from hbmp.backbones._base import Backbone
-from hbmp.backbones._layers import Layers, he_start
+from hbmp.backbones._shared.base import Backbone
+from hbmp.backbones._shared.layers import Layers, he_start
 
 _LAYERS = ("conv1", "conv2", "conv3", "conv4", "conv5", "fc6", "fc7")
 _WINDOW, _KAPPA, _ALPHA, _BETA = 5, 2.0, 1e-4, 0.75

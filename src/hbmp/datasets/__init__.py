@@ -1,7 +1,7 @@
 """Data sets in their official layouts: one a file. `hbmp.datasets.load("cifar10")` reads one."""
 
-from hbmp import catalog
-from hbmp.datasets._base import Data, DataSet, MissingData, Remote, data_dir, get, load, names
+from hbmp._core import catalog
+from hbmp.datasets._shared.base import Data, DataSet, MissingData, Remote, data_dir, get, load, names
 
 __all__ = ["Data", "DataSet", "MissingData", "Remote", "data_dir", "get", "load", "names"]
 

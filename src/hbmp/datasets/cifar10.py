@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._base import Data, DataSet, Remote
-from hbmp.datasets._files import locate
+from hbmp.datasets._shared.base import Data, DataSet, Remote
+from hbmp.datasets._shared.files import locate
 
 _RECORD = 1 + 3 * 32 * 32
 _BATCHES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")

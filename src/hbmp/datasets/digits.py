@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._base import Data, DataSet
+from hbmp.datasets._shared.base import Data, DataSet
 
 
 class Digits(DataSet):

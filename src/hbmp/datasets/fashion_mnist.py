@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hbmp.datasets._base import Remote
-from hbmp.datasets._idx import IDXDataSet
+from hbmp.datasets._shared.base import Remote
+from hbmp.datasets._shared.idx import IDXDataSet
 
 _PLACE = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 _REPOSITORY = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._arrays import as_features, as_labels, read_npy, read_npz
-from hbmp.datasets._base import Data, DataSet
+from hbmp._core.arrays import as_features, as_labels, read_npy, read_npz
+from hbmp.datasets._shared.base import Data, DataSet
 
 
 class FeatureArrays(DataSet):
@@ -77,7 +77,7 @@ def _read(path: Path) -> dict:
     if path.suffix == ".npz":
         return read_npz(path)
     if path.suffix in (".parquet", ".pq"):
-        from hbmp.datasets._parquet import read_parquet
+        from hbmp.datasets._shared.parquet import read_parquet
 
         return read_parquet(path)
     raise ValueError(f"{path} is neither .npy, .npz nor .parquet; save the features as one of these.")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._arrays import as_features, read_npy
-from hbmp.datasets._base import Data, DataSet
-from hbmp.datasets._files import locate
+from hbmp._core.arrays import as_features, read_npy
+from hbmp.datasets._shared.base import Data, DataSet
+from hbmp.datasets._shared.files import locate
 
 _PARTS = ("train", "test", "database")
 _SPLIT_OF = {"train": 1, "test": 0, "database": 2}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._base import Data, DataSet, Remote
-from hbmp.datasets._files import locate
+from hbmp.datasets._shared.base import Data, DataSet, Remote
+from hbmp.datasets._shared.files import locate
 
 _FILES = ("LabelMe_gist.mat", "LabelMe_GIST.mat")
 

@@ -5,8 +5,8 @@ The authors' own page no longer serves the files; the two mirrors below hold the
 
 from __future__ import annotations
 
-from hbmp.datasets._base import Remote
-from hbmp.datasets._idx import IDXDataSet
+from hbmp.datasets._shared.base import Remote
+from hbmp.datasets._shared.idx import IDXDataSet
 
 _PLACES = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._arrays import as_features, read_npy, read_npz
-from hbmp.datasets._base import Data, DataSet, Remote
-from hbmp.datasets._files import locate
+from hbmp._core.arrays import as_features, read_npy, read_npz
+from hbmp.datasets._shared.base import Data, DataSet, Remote
+from hbmp.datasets._shared.files import locate
 
 _PLACE = "http://dl.nextcenter.org/public/nuswide/"
 _UNPACKED = ("Groundtruth", "ImageList", "ConceptsList", "NUS-WIDE", "NUS-WIDE/Groundtruth", "NUS-WIDE/ConceptsList")

@@ -1,7 +1,7 @@
 """PASCAL VOC 2007 trainval as features, images or both: 5,008 images with 20 labels, `val` queries `train`.
 
 Images are one array images.npy, uint8 (n, side, side, 3), in the order of the labels, which
-`python -m hbmp.recipes pack-images data/voc2007` makes of the JPEG files.
+`python -m hbmp.experiments.recipes pack-images data/voc2007` makes of the JPEG files.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._arrays import as_labels, read_npy
-from hbmp.datasets._base import Data
+from hbmp._core.arrays import as_labels, read_npy
+from hbmp.datasets._shared.base import Data
 from hbmp.datasets.feature_arrays import FeatureArrays as _FeatureArrays
 
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp.encode._images import sizes_of, warn_of_skipped
-from hbmp.encode._parts import Job, Part, encode_head, encode_part, plan_parts, skipped_in
-from hbmp.files import write_into_place
+from hbmp._core.files import write_into_place
+from hbmp.encode.images import sizes_of, warn_of_skipped
+from hbmp.encode.parts import Job, Part, encode_head, encode_part, plan_parts, skipped_in
 
 _DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names that begin with an underscore
 _FORMAT = 1

@@ -1,6 +1,9 @@
 """Hash functions that learn target codes: one a file."""
 
-from hbmp import catalog
+from hbmp._core import catalog
+from hbmp.functions._shared.base import HashFunction
+
+__all__ = ["HashFunction"]
 
 
 def __getattr__(name: str):
@@ -8,4 +11,4 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return list(catalog.names("functions"))
+    return sorted([*__all__, *catalog.names("functions")])

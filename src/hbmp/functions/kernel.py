@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
-from hbmp.functions._base import HashFunction
+from hbmp._core.seeds import as_generator, draw_seed
+from hbmp.functions._shared.base import HashFunction
 from hbmp.functions.linear import Linear
-from hbmp.seeds import as_generator, draw_seed
 
 
 class Kernel(HashFunction):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbmp.functions._feedforward import FeedForward
+from hbmp.functions._shared.feedforward import FeedForward
 
 
 class MLP(FeedForward):

@@ -7,11 +7,13 @@ import contextlib
 import numpy as np
 from sklearn.base import clone
 
-from hbmp import _distributed, catalog, hamming
-from hbmp.device import autocast, pick_device, to_numpy
-from hbmp.functions._base import HashFunction
-from hbmp.seeds import as_generator, draw_seed
-from hbmp.training import Recipe, seeded, train
+from hbmp import hamming
+from hbmp._core import catalog
+from hbmp._core.device import autocast, pick_device, to_numpy
+from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._training import distributed
+from hbmp._training.loop import Recipe, seeded, train
+from hbmp.functions._shared.base import HashFunction
 
 
 class Network(HashFunction):
@@ -108,12 +110,12 @@ class Network(HashFunction):
 
     def learn(self, X, loss, *rest, n_bits, random_state=None):
         """Minimise `loss(scores, *rest)` over images; a loss that is a module is trained along."""
-        from hbmp.functions._hashing import Hashing
-        from hbmp.functions._image_batches import ImageBatches, MixedLoss
+        from hbmp.functions._shared.hashing import Hashing
+        from hbmp.functions._shared.image_batches import ImageBatches, MixedLoss
         from hbmp.images import as_images
 
         images = as_images(X)
-        device = _distributed.join(pick_device(self.device))
+        device = distributed.join(pick_device(self.device))
         rng = as_generator(random_state)
         seed = draw_seed(rng)
         backbone = self._described_backbone()
@@ -197,9 +199,9 @@ class Network(HashFunction):
     def _outputs(self, module, n_outputs, images, backbone, device) -> np.ndarray:
         import torch
 
-        from hbmp.device import to_torch
-        from hbmp.functions._encoder import encoding_batch, folded
-        from hbmp.functions._image_batches import pixel_batches
+        from hbmp._core.device import to_torch
+        from hbmp.functions._shared.encoder import encoding_batch, folded
+        from hbmp.functions._shared.image_batches import pixel_batches
 
         view, batch = self._view(backbone, device), encoding_batch(device)
         outputs = np.empty((len(images), n_outputs), dtype=np.float32)
@@ -218,7 +220,7 @@ class Network(HashFunction):
             return cached
         import torch
 
-        from hbmp.functions._hashing import Hashing
+        from hbmp.functions._shared.hashing import Hashing
 
         device = pick_device(self.device)
         module = Hashing(self.backbone_.architecture(), self.n_bits_, mirror=self.mirror)
@@ -235,8 +237,8 @@ class Network(HashFunction):
         return clone(catalog.resolve("backbones", self.backbone))
 
     def _view(self, backbone, device):
-        from hbmp.functions._augment import AUGMENTATIONS, Augmentation
-        from hbmp.functions._image_batches import View
+        from hbmp.functions._shared.augment import AUGMENTATIONS, Augmentation
+        from hbmp.functions._shared.image_batches import View
 
         given = self.augmentation
         if isinstance(given, str) and given not in AUGMENTATIONS:
@@ -256,7 +258,7 @@ class Network(HashFunction):
         A graph of CUDA keeps gradients in memory of its own, which the next launch overwrites: they must not be summed
         over parts of a batch, and other processes must not be sent them.
         """
-        one_launch = device.startswith("cuda") and self.accumulate == 1 and _distributed.world() == 1
+        one_launch = device.startswith("cuda") and self.accumulate == 1 and distributed.world() == 1
         backbone.compile(dynamic=False, mode="reduce-overhead" if one_launch else None)
 
     def _recipe(self, device) -> Recipe:

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from joblib import cpu_count
 
-from hbmp.functions._base import HashFunction
-from hbmp.functions._forest import MOST_LEAVES, leaf_of, splits_and_leaves
-from hbmp.seeds import as_generator, draw_seed
+from hbmp._core.seeds import as_generator, draw_seed
+from hbmp.functions._shared.base import HashFunction
+from hbmp.functions._shared.forest import MOST_LEAVES, leaf_of, splits_and_leaves
 
 _LEAF = -1
 _ROWS = 8192

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from joblib import cpu_count
 
-from hbmp.images._batches import decoded_batches
-from hbmp.images._decode import UnreadableImage, decode_square, require_pillow
-from hbmp.images._files import classes_of, holds_images, image_files, is_image_file
-from hbmp.images._sources import ArraySource, FileSource, ParquetSource, image_columns, parquet_files, tables_in
+from hbmp.images.batches import decoded_batches
+from hbmp.images.decode import UnreadableImage, decode_square, require_pillow
+from hbmp.images.files import classes_of, holds_images, image_files, is_image_file
+from hbmp.images.sources import ArraySource, FileSource, ParquetSource, image_columns, parquet_files, tables_in
 
 __all__ = ["Images", "UnreadableImage", "as_images", "is_images"]
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hbmp import hamming
-from hbmp.index import _file
-from hbmp.index._exact import merge_results
-from hbmp.index._query import QueryBatch
-from hbmp.index._saving import describe, restore, write_faiss
-from hbmp.index._scan import coarse_to_fine, nearest, within
-from hbmp.index._segment import Segment, append, as_ids, new_ids, only, room_for, without
+from hbmp.index import file as index_file
+from hbmp.index.exact import merge_results
+from hbmp.index.query import QueryBatch
+from hbmp.index.saving import describe, restore, write_faiss
+from hbmp.index.scan import coarse_to_fine, nearest, within
+from hbmp.index.segment import Segment, append, as_ids, new_ids, only, room_for, without
 
 _KINDS = ("auto", "flat", "ivf")
 _INVERTED_ABOVE = 2_000_000  # codes; below, a flat scan takes about a millisecond and nothing is missed
@@ -75,7 +75,7 @@ class Index:
         return index
 
     def _group(self, recall: float, random_state: int, most_probed: float) -> None:
-        from hbmp.index._inverted import build_inverted
+        from hbmp.index.inverted import build_inverted
 
         (segment,) = self._segments
         inverted = build_inverted(segment, self.bit_weights, recall, random_state, most_probed)
@@ -270,12 +270,12 @@ class Index:
         arrays = {"bit_weights": self.bit_weights}
         for number, segment in enumerate(grouped + ([Segment.merged(flat)] if flat else [])):
             header["segments"].append(describe(segment, f"segment{number}", arrays))
-        _file.write(path, header, arrays)
+        index_file.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Index:
         """Open a saved index, its codes memory-mapped; `verify=False` spares the checksum, a read of the whole file."""
-        header, arrays = _file.read(path, verify)
+        header, arrays = index_file.read(path, verify)
         index = cls(header["n_bits"], arrays["bit_weights"])
         index._segments = tuple(restore(entry, arrays, index.bit_weights) for entry in header["segments"])
         index._next_id = header["next_id"]

@@ -1,6 +1,6 @@
 """Published hashing methods: one a file."""
 
-from hbmp import catalog
+from hbmp._core import catalog
 
 
 def __getattr__(name: str):

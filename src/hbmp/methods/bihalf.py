@@ -20,8 +20,8 @@ from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
 from hbmp.images import is_images
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import inner
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.pairs import inner
 
 
 def half_half(scores):

@@ -23,12 +23,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._checks import need_counts, need_positive
-from hbmp.methods._label_rows import label_rows
-from hbmp.methods._products import gram
-from hbmp.methods._rotation import learn_rotation
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.checks import need_counts, need_positive
+from hbmp.methods._shared.label_rows import label_rows
+from hbmp.methods._shared.products import gram
+from hbmp.methods._shared.rotation import learn_rotation
 
 
 def canonical_directions(X: np.ndarray, Y: np.ndarray, regularization: float) -> tuple[np.ndarray, np.ndarray]:

@@ -19,13 +19,13 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp import hamming
+from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
-from hbmp.methods._bqp_losses import sampled_rows, similar_pairs
-from hbmp.methods._checks import need_counts
-from hbmp.methods._function import make_function
-from hbmp.methods._label_rows import label_rows
-from hbmp.seeds import as_generator, draw_seed
+from hbmp.methods._shared.bqp_losses import sampled_rows, similar_pairs
+from hbmp.methods._shared.checks import need_counts
+from hbmp.methods._shared.function import make_function
+from hbmp.methods._shared.label_rows import label_rows
 
 _ROWS = 1024
 

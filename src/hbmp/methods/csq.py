@@ -19,8 +19,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._centres import majority, make_centres
-from hbmp.methods._deep import DeepHasher
+from hbmp.methods._shared.centres import majority, make_centres
+from hbmp.methods._shared.deep import DeepHasher
 
 
 def central_similarity(scores, targets):

@@ -19,10 +19,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._centres import make_centres
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import inner
-from hbmp.methods._straight_through import signs_of
+from hbmp.methods._shared.centres import make_centres
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.pairs import inner
+from hbmp.methods._shared.straight_through import signs_of
 
 
 def polarisation(scores, labels, centres, margin):

@@ -18,9 +18,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._memory import Memory
-from hbmp.methods._pairs import at_least, inner, mean_over, quantisation_error, similar_and_not
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.memory import Memory
+from hbmp.methods._shared.pairs import at_least, inner, mean_over, quantisation_error, similar_and_not
 
 _PAIRS = 5000
 """Pairs against which η is counted. The paper sums over the pairs of all n samples, so that η = 10 stands against n

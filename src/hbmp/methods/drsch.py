@@ -19,10 +19,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from hbmp.device import to_numpy
+from hbmp._core.device import to_numpy
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import at_least, drawn_triplets, inner, mean_over, similar_and_not
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.pairs import at_least, drawn_triplets, inner, mean_over, similar_and_not
 
 
 class _DRSCHLoss(nn.Module):

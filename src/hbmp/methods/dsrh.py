@@ -20,8 +20,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import at_least, drawn_partners, inner, shared_counts, similar_and_not
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.pairs import at_least, drawn_partners, inner, shared_counts, similar_and_not
 
 
 def ranking_loss(distances, relevance, margin: float):

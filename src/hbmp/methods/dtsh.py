@@ -19,9 +19,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._memory import Memory
-from hbmp.methods._pairs import at_least, drawn_triplets, inner, mean_over, quantisation_error, similar_and_not
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.memory import Memory
+from hbmp.methods._shared.pairs import at_least, drawn_triplets, inner, mean_over, quantisation_error, similar_and_not
 
 _TRIPLETS = 50 * 50
 """Triplets against which λ is counted. Departs from the released code, whose λ = 100 stands against 50 positives and

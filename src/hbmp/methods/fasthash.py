@@ -17,15 +17,15 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp import hamming
+from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions.trees import Trees
 from hbmp.hasher import Hasher
-from hbmp.methods._bqp_losses import add_bit, coefficients, sampled_rows, similar_pairs
-from hbmp.methods._bqp_spectral import spectral_signs
-from hbmp.methods._checks import need_counts
-from hbmp.methods._function import make_function
-from hbmp.methods._graph_cut import block_graph_cut, similar_blocks
-from hbmp.methods._label_rows import label_rows
-from hbmp.seeds import as_generator, draw_seed
+from hbmp.methods._shared.bqp_losses import add_bit, coefficients, sampled_rows, similar_pairs
+from hbmp.methods._shared.bqp_spectral import spectral_signs
+from hbmp.methods._shared.checks import need_counts
+from hbmp.methods._shared.function import make_function
+from hbmp.methods._shared.graph_cut import block_graph_cut, similar_blocks
+from hbmp.methods._shared.label_rows import label_rows
 
 
 class FastHash(Hasher):

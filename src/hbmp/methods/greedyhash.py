@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._straight_through import signs_of, straight_through
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.straight_through import signs_of, straight_through
 
 
 def cubic_penalty(scores):

@@ -21,8 +21,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import at_least, inner, jaccard, mean_over, similar_and_not
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.pairs import at_least, inner, jaccard, mean_over, similar_and_not
 
 
 def sharpness(step, growth: float, power: float, hold: int):

@@ -23,8 +23,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import inner, mean_over, similar
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.pairs import inner, mean_over, similar
 
 
 def farthest_distance(n_codes: int, n_bits: int) -> int:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._checks import need_counts
-from hbmp.methods._principal import need_components, principal_components
-from hbmp.methods._rotation import learn_rotation
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.checks import need_counts
+from hbmp.methods._shared.principal import need_components, principal_components
+from hbmp.methods._shared.rotation import learn_rotation
 
 
 class ITQ(Hasher):

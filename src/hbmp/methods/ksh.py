@@ -29,13 +29,13 @@ import numpy as np
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
+from hbmp._core.labels import distinct_rows
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.labels import distinct_rows
-from hbmp.methods._anchors import AnchorKernel
-from hbmp.methods._checks import need_counts, need_positive, need_spread
-from hbmp.methods._label_rows import label_rows
-from hbmp.methods._products import row_blocks
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.anchors import AnchorKernel
+from hbmp.methods._shared.checks import need_counts, need_positive, need_spread
+from hbmp.methods._shared.label_rows import label_rows
+from hbmp.methods._shared.products import row_blocks
 
 _TOLERANCE = 1e-6  # relative change of the smooth objective at which a bit has converged
 

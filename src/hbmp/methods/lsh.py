@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.seeds import as_generator
 
 
 class LSH(Hasher):

@@ -22,8 +22,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._pairs import at_least, full_precision, inner, similar_and_not
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.pairs import at_least, full_precision, inner, similar_and_not
 
 
 def mutual_information(distances, neighbours, strangers, n_bits: int, n_bins: int):

@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from hbmp.functions.linear import Linear
-from hbmp.methods._centres import make_centres
-from hbmp.methods._cosines import cosine_cross_entropy
-from hbmp.methods._deep import DeepHasher
-from hbmp.methods._score_norm import ScoreNorm
+from hbmp.methods._shared.centres import make_centres
+from hbmp.methods._shared.cosines import cosine_cross_entropy
+from hbmp.methods._shared.deep import DeepHasher
+from hbmp.methods._shared.score_norm import ScoreNorm
 
 
 class _OrthogonalLoss(nn.Module):

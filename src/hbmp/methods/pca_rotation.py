@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._principal import need_components, principal_components
-from hbmp.methods._rotation import random_rotation
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.principal import need_components, principal_components
+from hbmp.methods._shared.rotation import random_rotation
 
 
 class PCARotation(Hasher):

@@ -5,9 +5,9 @@ W      components   (d, b)   leading eigenvectors of the covariance
 
 from __future__ import annotations
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._principal import need_components, principal_components
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.principal import need_components, principal_components
 
 
 class PCASign(Hasher):

@@ -22,12 +22,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._anchors import AnchorKernel
-from hbmp.methods._checks import need_counts, need_positive
-from hbmp.methods._label_rows import label_rows
-from hbmp.methods._products import gram
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.anchors import AnchorKernel
+from hbmp.methods._shared.checks import need_counts, need_positive
+from hbmp.methods._shared.label_rows import label_rows
+from hbmp.methods._shared.products import gram
 
 
 def ridge_solution(products: np.ndarray, targets: np.ndarray, strength: float) -> np.ndarray:

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
-from hbmp.methods._bqp_lifted import enough_rank, lagrangian_signs, relaxed_vectors, rounded
-from hbmp.methods._bqp_losses import bqp_value, coefficients, infer_bits, sampled_rows, similar_pairs, total_loss
-from hbmp.methods._checks import need_counts
-from hbmp.methods._function import make_function
-from hbmp.methods._label_rows import label_rows
-from hbmp.seeds import as_generator, draw_seed
+from hbmp.methods._shared.bqp_lifted import enough_rank, lagrangian_signs, relaxed_vectors, rounded
+from hbmp.methods._shared.bqp_losses import bqp_value, coefficients, infer_bits, sampled_rows, similar_pairs, total_loss
+from hbmp.methods._shared.checks import need_counts
+from hbmp.methods._shared.function import make_function
+from hbmp.methods._shared.label_rows import label_rows
 
 
 def sweep_bits(similar: np.ndarray, codes: np.ndarray, solve, rng) -> np.ndarray:

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._principal import principal_components
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.principal import principal_components
 
 
 def smoothest_modes(ranges: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,16 +24,16 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from hbmp import hamming
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._anchors import AnchorKernel
-from hbmp.methods._bqp_losses import sampled_rows, similar_pairs
-from hbmp.methods._bqp_spectral import spectral_signs
-from hbmp.methods._checks import need_counts, need_positive
-from hbmp.methods._graph_cut import block_graph_cut, similar_blocks
-from hbmp.methods._label_rows import label_rows
-from hbmp.methods._products import gram
-from hbmp.methods._ranking_planes import most_violated, solve_weights
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.anchors import AnchorKernel
+from hbmp.methods._shared.bqp_losses import sampled_rows, similar_pairs
+from hbmp.methods._shared.bqp_spectral import spectral_signs
+from hbmp.methods._shared.checks import need_counts, need_positive
+from hbmp.methods._shared.graph_cut import block_graph_cut, similar_blocks
+from hbmp.methods._shared.label_rows import label_rows
+from hbmp.methods._shared.products import gram
+from hbmp.methods._shared.ranking_planes import most_violated, solve_weights
 
 _PLANES = 20  # most planes added for one bit
 

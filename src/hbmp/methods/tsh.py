@@ -14,14 +14,14 @@ Reference: Lin, Shen, Suter & van den Hengel, A General Two-Step Approach to Lea
 
 from __future__ import annotations
 
+from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
-from hbmp.methods._bqp_losses import infer_bits, sampled_rows, similar_pairs, total_loss
-from hbmp.methods._bqp_spectral import relaxed_signs
-from hbmp.methods._checks import need_counts
-from hbmp.methods._function import make_function
-from hbmp.methods._label_rows import label_rows
-from hbmp.seeds import as_generator, draw_seed
+from hbmp.methods._shared.bqp_losses import infer_bits, sampled_rows, similar_pairs, total_loss
+from hbmp.methods._shared.bqp_spectral import relaxed_signs
+from hbmp.methods._shared.checks import need_counts
+from hbmp.methods._shared.function import make_function
+from hbmp.methods._shared.label_rows import label_rows
 
 
 class TSH(Hasher):

@@ -29,11 +29,11 @@ import itertools
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from hbmp._core.seeds import as_generator
 from hbmp.hasher import Hasher
-from hbmp.methods._checks import need_counts, need_positive
-from hbmp.methods._label_rows import label_rows
-from hbmp.methods._products import gram
-from hbmp.seeds import as_generator
+from hbmp.methods._shared.checks import need_counts, need_positive
+from hbmp.methods._shared.label_rows import label_rows
+from hbmp.methods._shared.products import gram
 
 
 def fit_layer(inputs: np.ndarray, outputs: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:

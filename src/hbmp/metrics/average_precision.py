@@ -22,10 +22,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from hbmp.metrics._ranking import RankedList, make_ranker, score_queries
-from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
-from hbmp.metrics._ties import TIE_RULES, hit_ranks, hits_before
+from hbmp.metrics.ranking import RankedList, make_ranker, score_queries
 from hbmp.metrics.relevance import as_relevance
+from hbmp.metrics.settings import check_choice, check_cutoff, mean_of
+from hbmp.metrics.ties import TIE_RULES, hit_ranks, hits_before
 
 DENOMINATORS = ("hits", "relevant")
 EMPTY_RULES = ("drop", "zero")

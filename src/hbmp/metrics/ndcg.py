@@ -19,10 +19,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hbmp.metrics._ranking import RankedList, make_ranker, query_blocks, score_queries
-from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
-from hbmp.metrics._ties import TIE_RULES, break_ties, grade_codes
+from hbmp.metrics.ranking import RankedList, make_ranker, query_blocks, score_queries
 from hbmp.metrics.relevance import Relevance, as_relevance
+from hbmp.metrics.settings import check_choice, check_cutoff, mean_of
+from hbmp.metrics.ties import TIE_RULES, break_ties, grade_codes
 
 GAINS = ("binary", "scaled", "shared")
 EMPTY_RULES = ("one", "zero", "drop")

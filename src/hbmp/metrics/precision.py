@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hbmp import hamming
-from hbmp.metrics._ranking import RankedList, make_ranker, query_blocks, score_queries
-from hbmp.metrics._settings import check_choice, check_cutoff, mean_of
-from hbmp.metrics._ties import TIE_RULES, hit_ranks, hits_before
+from hbmp.metrics.ranking import RankedList, make_ranker, query_blocks, score_queries
 from hbmp.metrics.relevance import Relevance, as_relevance
+from hbmp.metrics.settings import check_choice, check_cutoff, mean_of
+from hbmp.metrics.ties import TIE_RULES, hit_ranks, hits_before
 
 EMPTY_RULES = ("drop", "zero")
 

@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from hbmp.labels import as_array, as_classes, distinct_rows, refuse_words
+from hbmp._core.labels import as_array, as_classes, distinct_rows, refuse_words
 
 _MOST_DENSE_LABELS = 1 << 27  # bytes that a label matrix may take for a moment while its distinct rows are found
 

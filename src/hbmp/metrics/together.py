@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from hbmp.metrics._ranking import RankedList, make_ranker, score_queries
+from hbmp.metrics.ranking import RankedList, make_ranker, score_queries
 from hbmp.metrics.relevance import Relevance
 
 Scorer = Callable[[RankedList], float | np.ndarray]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 
-from hbmp import catalog
-from hbmp.protocols._base import Measure, Protocol, Split
+from hbmp._core import catalog
+from hbmp.protocols._shared.base import Measure, Protocol, Split
 
 __all__ = ["Measure", "Protocol", "Split", "get", "names"]
 

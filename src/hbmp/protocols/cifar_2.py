@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbmp.protocols._base import Measure, Protocol, Split, all_but, draw_per_class, need_classes
+from hbmp.protocols._shared.base import Measure, Protocol, Split, all_but, draw_per_class, need_classes
 
 
 class Cifar2(Protocol):

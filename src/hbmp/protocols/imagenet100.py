@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.protocols._base import Measure, Protocol, Split, all_but, draw_per_class, given_split, need_classes
+from hbmp.protocols._shared.base import Measure, Protocol, Split, all_but, draw_per_class, given_split, need_classes
 
 
 class ImageNet100(Protocol):

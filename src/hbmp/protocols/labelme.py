@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp import metrics
-from hbmp.protocols._base import Protocol, Split, all_but, ndcg_measures
+from hbmp.protocols._shared.base import Protocol, Split, all_but, ndcg_measures
 
 
 class LabelMe(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.protocols._base import Measure, Split
-from hbmp.protocols._nus import FrequentConcepts as _FrequentConcepts
-from hbmp.protocols._nus import draw_per_concept
+from hbmp.protocols._shared.base import Measure, Split
+from hbmp.protocols._shared.nus import FrequentConcepts as _FrequentConcepts
+from hbmp.protocols._shared.nus import draw_per_concept
 
 
 class Nus2(_FrequentConcepts):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.protocols._base import Measure, Protocol, Split, given_split, ndcg_measures, need_label_sets
+from hbmp.protocols._shared.base import Measure, Protocol, Split, given_split, ndcg_measures, need_label_sets
 
 
 class VOC2007(Protocol):

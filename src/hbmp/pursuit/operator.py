@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.affinities._base import Affinity
+from hbmp._core.device import pick_device, to_numpy, to_torch
+from hbmp.affinities._shared.base import Affinity
 from hbmp.affinities.precomputed import Precomputed
-from hbmp.device import pick_device, to_numpy, to_torch
 
 DOUBLE_ITEMS = 2048  # up to here R is dense float64: exact to rounding, the same codes with every BLAS
 DENSE_BYTES = 4 * 2**30  # up to here R is dense float32

@@ -1,6 +1,9 @@
 """The engines users already run: one a file."""
 
-from hbmp import catalog
+from hbmp._core import catalog
+from hbmp.stores._shared.base import Store
+
+__all__ = ["Store"]
 
 
 def __getattr__(name: str):
@@ -8,4 +11,4 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return list(catalog.names("stores"))
+    return sorted([*__all__, *catalog.names("stores")])

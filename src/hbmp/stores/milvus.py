@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp.stores._base import Neighbours, Store, check_name
+from hbmp.stores._shared.base import Neighbours, Store, check_name
 
 # Index types for `code` and `signs`. The embedded engine knows "flat" only.
 _INDEXES = {

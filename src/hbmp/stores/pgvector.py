@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp.stores._base import Neighbours, Store, check_name
+from hbmp.stores._shared.base import Neighbours, Store, check_name
 
 MOST_BITS = 4000  # the widest halfvec that pgvector's HNSW takes
 _EF_SEARCH = (40, 1000)  # pgvector's default, and the most it allows

@@ -1,0 +1,1 @@
+"""What every wing stands on: the catalog, files, labels, seeds, devices. Nothing here imports from above."""

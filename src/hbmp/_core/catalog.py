@@ -1,0 +1,75 @@
+"""What there is, by name: a folder is its own registry and a file name is the name of what it holds.
+
+`names("methods")` reads the folder without importing anything; `load("methods", "itq")` imports one file and
+returns the one public class it defines. Adding a method, an affinity or a hash function is adding a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+
+_ROOT = Path(__file__).parent.parent
+_HOMES = {"commands": "app/commands", "recipes": "experiments/recipes"}  # folders that lie deeper than the root
+_SINGULAR = {"affinities": "affinity", "functions": "hash function", "datasets": "data set"}
+
+
+@functools.cache
+def names(folder: str) -> tuple[str, ...]:
+    """The names a folder offers, sorted; files that start with an underscore are its private parts."""
+    modules = pkgutil.iter_modules([str(home(folder))])
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
+
+
+def home(folder: str) -> Path:
+    """Where a folder of the catalog lies."""
+    return _ROOT / _HOMES.get(folder, folder)
+
+
+def load_module(folder: str, name: str) -> ModuleType:
+    """The module `name` of a folder, imported."""
+    return importlib.import_module(f"hbmp.{_HOMES.get(folder, folder).replace('/', '.')}.{name}")
+
+
+def load(folder: str, name: str) -> type:
+    """The class that the file `name` of `folder` defines."""
+    if name not in names(folder):
+        raise LookupError(unknown(folder, name))
+    module = load_module(folder, name)
+    classes = [value for key, value in vars(module).items() if not key.startswith("_") and _belongs_to(value, module)]
+    if len(classes) != 1:
+        raise TypeError(f"{module.__name__} must define exactly one public class, found {len(classes)}.")
+    return classes[0]
+
+
+def _belongs_to(value, module: ModuleType) -> bool:
+    """Whether this is a class of the module, or of a package whose `__init__` gives it out."""
+    inside = getattr(value, "__module__", "")
+    return inspect.isclass(value) and (inside == module.__name__ or inside.startswith(f"{module.__name__}."))
+
+
+def load_class(folder: str, class_name: str) -> type:
+    """The class called `SameClass` from the file `same_class`, so that `hbmp.affinities.SameClass` works."""
+    for name in names(folder):
+        if name.replace("_", "") == class_name.lower():
+            return load(folder, name)
+    raise AttributeError(f"module 'hbmp.{folder}' has no attribute {class_name!r}")
+
+
+def resolve(folder: str, piece):
+    """A piece given by name or as an object: the name becomes an object with its default settings."""
+    return load(folder, piece)() if isinstance(piece, str) else piece
+
+
+def unknown(folder: str, name: str) -> str:
+    """One sentence for a name that does not exist, with the nearest that does."""
+    known = names(folder)
+    singular = _SINGULAR.get(folder, folder.removesuffix("s"))
+    close = difflib.get_close_matches(str(name), known, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"No {singular} called {name!r}.{hint} There are {len(known)}: {', '.join(known)}."

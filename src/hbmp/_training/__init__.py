@@ -1,0 +1,1 @@
+"""Training with torch: the one loop, its checkpoints, several processes, and losses."""

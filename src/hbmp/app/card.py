@@ -1,0 +1,69 @@
+"""The card of a model: what it was fitted on, how it scores on rows it has not seen, and the command that made it.
+
+Written by the program beside the model, as `card.md`; nobody types a number.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import hbmp
+from hbmp._core import machine
+from hbmp._core.files import write_into_place
+from hbmp._core.table import Table
+
+NAME = "card.md"
+
+
+def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_train: int, command: str = "") -> Path:
+    """Write `card.md` into a model directory.
+
+    data : the `hbmp.datasets.Data` it was fitted on · evaluation : its scores on held-out rows, if there are any
+    """
+    parts = [
+        f"# {type(model).__name__}, {model.n_bits} bits, on {data.name}",
+        f"Learned binary codes, saved by hbmp {hbmp.__version__} on {datetime.now(UTC):%Y-%m-%d}. Published as: "
+        f"{type(model).paper or 'not published'}. `hbmp.load({str(folder)!r})` reads the model.",
+        "## Data",
+        _data(data, n_train),
+        "## Scores",
+        evaluation.to_markdown() if evaluation else "None were taken: every row was used for fitting.",
+        "## Settings",
+        Table(("setting", "value"), tuple((name, _cell(value)) for name, value in _settings(model)), n_notes=1).text(),
+        "## Made with",
+        _made(fit_seconds, command),
+    ]
+    return write_into_place(Path(folder) / NAME, "\n\n".join(parts) + "\n")
+
+
+def _data(data, n_train: int) -> str:
+    kind = "none" if data.labels is None else "one class a row" if data.labels.ndim == 1 else "label sets"
+    rows = (
+        ("name", data.name),
+        ("rows", f"{len(data):,}"),
+        ("fitted on", f"{n_train:,}"),
+        ("images", "decoded from files or pixels")
+        if data.features is None
+        else ("features", f"{data.features.shape[1]:,}"),
+        ("labels", kind),
+        ("SHA-256, 16 digits", data.checksum()),
+    )
+    return Table(("data", ""), rows, n_notes=1).text()
+
+
+def _settings(model) -> list[tuple[str, object]]:
+    return sorted(model.get_params(deep=False).items())
+
+
+def _made(fit_seconds: float, command: str) -> str:
+    here = machine.describe("cpu")
+    versions = ", ".join(f"{library} {version}" for library, version in machine.versions().items())
+    lines = [f"Fitted in {fit_seconds:.1f} s on {here['cpu']}, {here['cores']} cores; {versions}."]
+    if command:
+        lines.append(f"    {command}")
+    return "\n\n".join(lines)
+
+
+def _cell(value) -> str:
+    return " ".join(repr(value).split()).replace("|", "\\|")

@@ -1,0 +1,85 @@
+"""Write codes or the encoder for other systems: bytes, hex, int8, SQL, FAISS, ONNX.
+
+Codes come from a database (`hbmp index`), the ONNX encoder from a model or from a database's own. docs/stores.md says
+which system takes which form.
+"""
+
+from __future__ import annotations
+
+EXAMPLE = "hbmp export digits-db --to hex -o codes.csv"
+_FORMS = {
+    "bytes": ".npz with ids and codes, uint8, first bit lowest: FAISS, NumPy, Milvus",
+    "int8": ".npz with ids and codes, int8, first bit highest: Vespa",
+    "hex": ".csv with id and code, first bit highest: Elasticsearch",
+    "sql": "statements that make a pgvector table",
+    "faiss": "a file for faiss.read_index",
+    "onnx": "the encoder, features to codes",
+}
+
+
+def add_arguments(parser) -> None:
+    """What to write, in which form, where."""
+    told = "; ".join(f"{form}: {about}" for form, about in _FORMS.items())
+    parser.add_argument("source", metavar="SOURCE", help="a database directory; for onnx also a model directory")
+    parser.add_argument("--to", required=True, choices=tuple(_FORMS), metavar="FORM", help=told)
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument("--table", default="hbmp_codes", metavar="NAME", help="of the SQL table (default: hbmp_codes)")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+
+
+def run(options) -> None:
+    """Write the file and say what it is."""
+    import json
+    from pathlib import Path
+
+    from hbmp._core.files import check_place
+
+    check_place(options.output)
+    if options.to == "onnx":
+        _write_onnx(options)
+    else:
+        from hbmp import Database
+
+        _write_codes(Database.load(options.source), options)
+    size = Path(options.output).stat().st_size
+    if options.json:
+        print(json.dumps({"output": options.output, "form": options.to, "bytes": size}))
+    else:
+        print(f"{options.output}: {options.to}, {size:,} bytes.")
+
+
+def _write_onnx(options) -> None:
+    from pathlib import Path
+
+    from hbmp import load
+    from hbmp.export import to_onnx
+
+    inside = Path(options.source) / "model"
+    to_onnx(load(inside if inside.is_dir() else options.source), options.output)
+
+
+def _write_codes(database, options) -> None:
+    import numpy as np
+
+    from hbmp import export
+    from hbmp._core.files import beside
+
+    with beside(options.output) as path:
+        if options.to == "faiss":
+            database.index.to_faiss(path)
+        elif options.to in ("bytes", "int8"):
+            codes = getattr(export, f"to_{options.to}")(database.codes())
+            with open(path, "wb") as file:
+                np.savez(file, ids=database.ids, codes=codes, n_bits=database.index.n_bits)
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(_lines(database, options))
+
+
+def _lines(database, options):
+    from hbmp import export
+
+    if options.to == "sql":
+        return (f"{statement}\n" for statement in export.to_sql(database.codes(), database.ids, table=options.table))
+    coded = zip(database.ids.tolist(), export.to_hex(database.codes()), strict=True)
+    return ("id,code\n", *(f"{number},{code}\n" for number, code in coded))

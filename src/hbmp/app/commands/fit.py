@@ -1,0 +1,107 @@
+"""Fit a method on features or images and their labels, and save the model with a card.
+
+Images are a folder: one subfolder a class, or with lines of file,label in its labels.csv or in --labels. Some rows are
+held out first and never fitted on; the card has the scores they give as queries to all other rows, with the data's
+checksum, the settings, the seed and the command.
+"""
+
+from __future__ import annotations
+
+EXAMPLE = "hbmp fit digits --bits 16 -o digits-16"
+DATA = "features: .npy, .npz, .parquet, .csv, a folder; a folder of images; or a data set"
+
+
+def add_arguments(parser) -> None:
+    """Data, the method with its settings, and where the model goes."""
+    parser.add_argument("data", metavar="DATA", help=DATA)
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the model directory to write")
+    parser.add_argument(
+        "--labels", metavar="FILE", help="one class a row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
+    )
+    parser.add_argument(
+        "--method", default="hbmp", metavar="NAME", help="`hbmp list methods` shows all (default: hbmp)"
+    )
+    parser.add_argument("--bits", type=int, default=32, metavar="N", help="length of the codes (default: 32)")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the method")
+    parser.add_argument("--backbone", metavar="NAME", help="network for images (default: efficientnet_lite0)")
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the images (default: 30)")
+    parser.add_argument(
+        "--on-error", choices=("refuse", "skip"), default="refuse", help="at images that cannot be read"
+    )
+    parser.add_argument(
+        "--holdout", metavar="N", help="rows held out, or a share; 0 for none (default: a tenth, at most 1000)"
+    )
+    parser.add_argument(
+        "--cutoff", type=int, metavar="K", help="only the first K ranks count in the scores (default: all)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the split and the method (default: 0)")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+
+
+def run(options) -> None:
+    """Hold rows out, fit on the others, score, save, write the card."""
+    import json
+    import shlex
+    import sys
+    import time
+    from typing import Any
+
+    import numpy as np
+
+    from hbmp import evaluate
+    from hbmp._core.model_directory import check_free
+    from hbmp.app.card import write_card
+    from hbmp.app.inputs import read_data, rows_or_share
+    from hbmp.app.inputs.images import need_labels, without_unreadable
+    from hbmp.app.settings import make_from_words
+    from hbmp.evaluation import one_model
+
+    check_free(options.output)
+    data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)
+    need_labels(data, options.data)
+    words = [*options.set, *_network_words(options, data)]
+    model = make_from_words(options.method, options.bits, words, seed=options.seed, device=options.device)
+    data = without_unreadable(data, options.on_error)
+    X: Any = data.images if data.features is None else np.asanyarray(data.features)
+    y = data.labels
+    if "verbose" in model.get_params():
+        model.set_params(verbose=sys.stderr.isatty())
+    drawn = {"queries": rows_or_share(options.holdout), "seed": options.seed}
+    rows = one_model.hold_out(X, y, **drawn).database if drawn["queries"] != 0 else np.arange(len(X))
+    started = time.perf_counter()
+    model.fit(X[rows], None if y is None else y[rows])
+    seconds = time.perf_counter() - started
+    told = {"name": data.name, "note": "The queries were held out; the model was fitted on the others."}
+    found = evaluate(model, X, y, cutoff=options.cutoff, **drawn, **told) if len(rows) < len(X) else None
+    model.save(options.output)
+    command = shlex.join(["hbmp", *options.words])
+    card = write_card(options.output, model, data, found, fit_seconds=seconds, n_train=len(rows), command=command)
+    if options.json:
+        done = {"model": options.output, "card": str(card), "rows": len(rows), "fit_seconds": round(seconds, 3)}
+        print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))
+        return
+    kind = "images" if data.features is None else "rows"
+    fitted = f"{type(model).__name__} of {model.n_bits} bits, fitted on {len(rows):,} {kind} in {seconds:.1f} s"
+    print(f"{options.output}: {fitted}." + (f"\n\n{found.to_markdown()}" if found else ""))
+
+
+def _network_words(options, data) -> list[str]:
+    """--backbone and --epochs as the setting they stand for."""
+    import json
+
+    from hbmp.app.settings import read_value
+
+    asked = {name: getattr(options, name) for name in ("backbone", "epochs") if getattr(options, name) is not None}
+    if not asked:
+        return []
+    names = " and ".join(f"--{name}" for name in asked)
+    if data.features is not None:
+        verb = "is" if len(asked) == 1 else "are"
+        raise ValueError(f"{names} {verb} for images, and {options.data} holds features; settings go to --set.")
+    if any(word.startswith("function=") for word in options.set):
+        raise ValueError(f"{names} and function= in --set both say how images become codes; give one of them.")
+    if "backbone" in asked:
+        asked["backbone"] = read_value(asked["backbone"])  # a name, or with settings: ["alexnet", {"pretrained": …}]
+    return [f"function={json.dumps(['network', asked])}"]

@@ -1,0 +1,56 @@
+"""Encode items and make them searchable: a directory with codes, ids, labels and the model.
+
+Of a folder of images it remembers each file, and a run that was stopped goes on where it was. `hbmp search` asks it,
+`hbmp serve` shows it, `hbmp export` writes it for other systems, `hbmp.Database.load` opens it in Python.
+"""
+
+from __future__ import annotations
+
+from hbmp.app.commands.fit import DATA
+
+EXAMPLE = "hbmp index digits-16 digits -o digits-db"
+
+
+def add_arguments(parser) -> None:
+    """A model, the items, and where the database goes."""
+    parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
+    parser.add_argument("data", metavar="DATA", help=DATA)
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the database directory to write")
+    parser.add_argument(
+        "--ids", metavar="FILE", help="whole numbers, one a row: .npy, .txt, .csv (default: row numbers)"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="labels to show with results: .npy, .npz, .csv, .txt, …")
+    parser.add_argument(
+        "--on-error", choices=("refuse", "skip"), default="refuse", help="at images that cannot be read"
+    )
+    parser.add_argument("--kind", choices=("auto", "flat", "ivf"), default="auto", help="flat is exact (default: auto)")
+    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+
+
+def run(options) -> None:
+    """Encode, index, save."""
+    import json
+
+    from hbmp import load
+    from hbmp.app.indexing import index_data
+    from hbmp.app.inputs import read_data, read_ids
+
+    model = load(options.model)
+    data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)
+    ids = read_ids(options.ids) if options.ids else None
+    done = index_data(
+        model, data, options.data, options.output, ids=ids, kind=options.kind, on_error=options.on_error, progress=True
+    )
+    database = done.database
+    index = database.index
+    if options.json:
+        told = {"database": options.output, "items": len(index), "bits": index.n_bits, "kind": index.kind}
+        more = {"images": database.files is not None, "skipped": list(done.skipped)}
+        print(json.dumps({**told, "labels": database.labels is not None, **more, "source": database.source}))
+        return
+    with_what = [word for word, there in (("labels", database.labels), ("images", database.files)) if there is not None]
+    beside = f", with {' and '.join(with_what)}" if with_what else ""
+    print(f"{options.output}: {len(index):,} items of {index.n_bits} bits, {index.kind}{beside}.")
+    if done.n_resumed:
+        print(f"{done.n_resumed:,} of them were encoded by an earlier run.")

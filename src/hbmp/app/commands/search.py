@@ -1,0 +1,78 @@
+"""Find the nearest items of a database to each query.
+
+Queries are features or images, as the database's items were; the model in it encodes them.
+"""
+
+from __future__ import annotations
+
+from hbmp.app.commands.fit import DATA
+
+EXAMPLE = "hbmp search digits-db digits --rows 0 1 2 -k 5"
+
+
+def add_arguments(parser) -> None:
+    """A database, queries, and how many results."""
+    parser.add_argument("database", metavar="DB", help="a database directory, from `hbmp index`")
+    parser.add_argument(
+        "queries", metavar="QUERIES", nargs="+", help="image files; or one of: " + DATA.replace("; or", ",")
+    )
+    parser.add_argument("-k", type=int, default=10, metavar="N", help="results a query (default: 10)")
+    parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="only these rows of QUERIES (default: all)")
+    parser.add_argument("--real-valued", action="store_true", help="ask with scores before the sign: finer distances")
+    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--json", action="store_true", help="print [{query, results: [{id, distance, label}]}]")
+
+
+def run(options) -> None:
+    """Search and print a line a result."""
+    import json
+
+    import numpy as np
+
+    from hbmp import Database
+    from hbmp._core.table import Table
+    from hbmp.app.inputs import inputs_for, read_queries
+    from hbmp.images import Images, UnreadableImage
+
+    database = Database.load(options.database)
+    data = read_queries(options.queries, data_dir=options.data_dir)
+    inputs = inputs_for(database.model, data, ", ".join(options.queries))
+    rows = np.arange(len(inputs)) if options.rows is None else np.array(options.rows)
+    if len(rows) and (rows.min() < 0 or rows.max() >= len(inputs)):
+        raise ValueError(f"{options.queries[0]} has rows 0 to {len(inputs) - 1}, found {options.rows} in --rows.")
+    asked = inputs[rows]
+    try:
+        distances, ids = database.search(asked, options.k, real_valued=options.real_valued)
+    except UnreadableImage as error:
+        broken = asked[asked.unreadable()].names
+        raise ValueError(f"{', '.join(broken)} cannot be read as an image; ask with another file.") from error
+    queries = asked.names if isinstance(asked, Images) else rows.tolist()
+    found = [
+        {"query": query, "results": _hits(database, row_ids, row_distances)}
+        for query, row_ids, row_distances in zip(queries, ids, distances, strict=True)
+    ]
+    if options.json:
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    columns = ("id", "distance", "label", *(["path"] if database.files is not None else []))
+    lines = [
+        (str(query["query"]), str(rank), *(_cell(hit[column]) for column in columns))
+        for query in found
+        for rank, hit in enumerate(query["results"], start=1)
+    ]
+    names = int(isinstance(asked, Images))
+    print(Table(("query", "rank", *columns), tuple(lines), n_names=names, n_notes=len(columns) - 2).text())
+
+
+def _hits(database, ids, distances) -> list[dict]:
+    """What is known of each item found; a database smaller than k pads with -1."""
+    found = zip(ids.tolist(), distances.tolist(), database.labels_of(ids), database.paths_of(ids), strict=True)
+    hits = [{"id": i, "distance": d, "label": label, "path": path} for i, d, label, path in found if i >= 0]
+    if database.files is None:
+        for hit in hits:
+            del hit["path"]
+    return hits
+
+
+def _cell(value) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

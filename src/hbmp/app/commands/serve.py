@@ -1,0 +1,62 @@
+"""Look at a database in the browser, and ask it over HTTP.
+
+The page searches by items, vectors or images and shows the codes; POST /search and /encode answer JSON, /docs
+describes them. Only this machine is answered unless --host says otherwise; a token (--token or $HBMP_TOKEN) is then
+a good idea. Needs pip install 'hbmp[web]'.
+"""
+
+from __future__ import annotations
+
+EXAMPLE = "hbmp serve digits-16 --index digits-db --features digits"
+
+
+def add_arguments(parser) -> None:
+    """A database, how its items look, and who may ask how much."""
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="a model directory (default: the database's own)")
+    parser.add_argument("--index", required=True, metavar="DB", help="a database directory, from `hbmp index`")
+    parser.add_argument("--features", metavar="DATA", help="features of the items, to draw them and encode them again")
+    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
+    looks = parser.add_mutually_exclusive_group()
+    looks.add_argument("--images", metavar="DIR", help="where the items' images are (default: where they were indexed)")
+    looks.add_argument("--thumbnails", metavar="FILE", help="their pixels: .npy, uint8 (n, h, w) or (n, h, w, 3)")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="to answer at (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 for any free one (default: 8000)")
+    parser.add_argument("--token", metavar="WORD", help="ask for it in every request (default: $HBMP_TOKEN, else none)")
+    parser.add_argument("--max-k", type=int, default=1000, metavar="N", help="neighbours a request (default: 1000)")
+    parser.add_argument("--max-upload", type=float, default=10, metavar="MB", help="of an image (default: 10)")
+    parser.add_argument("--max-pixels", type=float, default=40, metavar="M", help="millions an image (default: 40)")
+    parser.add_argument("--max-concurrent", type=int, default=64, metavar="N", help="requests at once (default: 64)")
+    parser.add_argument("--no-map", action="store_true", help="do not work out the map of the codes")
+
+
+def run(options) -> None:
+    """Open the database, start the server, stay until interrupted."""
+    import os
+
+    try:
+        import uvicorn
+
+        from hbmp.app.web.app import create_app
+    except ImportError as error:
+        raise ImportError(f"The server needs more packages ({error}): pip install 'hbmp[web]'.") from None
+
+    from hbmp.app.web.limits import Limits
+    from hbmp.app.web.opening import listen, open_collection
+
+    for name in ("max_k", "max_upload", "max_pixels", "max_concurrent"):
+        if getattr(options, name) <= 0:
+            raise ValueError(f"--{name.replace('_', '-')} must be above 0, found {getattr(options, name)}.")
+    limits = Limits(
+        upload_bytes=int(options.max_upload * 2**20),
+        pixels=int(options.max_pixels * 1e6),
+        k=options.max_k,
+        concurrent=options.max_concurrent,
+    )
+    collection = open_collection(options, limits)
+    token = options.token or os.environ.get("HBMP_TOKEN") or None
+    app = create_app(collection, limits=limits, token=token, with_map=not options.no_map)
+    with listen(options.host, options.port) as socket:
+        host, port = socket.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        print(f"{collection.database} at http://{shown}:{port}", flush=True)
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)).run([socket])

@@ -1,0 +1,103 @@
+"""Images that users hand to the command line: a folder, one class a subfolder or a table of labels, single files, or
+Parquet with encoded images in its column `image`, as Hugging Face keeps them, and labels beside.
+
+A table is CSV with lines `file,label`; several labels are `sea;sand`. It lies in the folder as `labels.csv`, or comes
+with `--labels`; where there is one, the images it names are the ones that count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from hbmp.datasets import Data
+from hbmp.datasets._shared.parquet import parquet_labels
+from hbmp.datasets.image_folder import from_table, names_files
+from hbmp.images import Images, as_images, is_images
+from hbmp.images.files import holds_images, is_image_file
+from hbmp.images.sources import column_names, parquet_files
+
+
+def folder_of_images(folder: Path, labels: Path | None = None) -> Data:
+    """All images of a folder, or those a table of labels names; labels are None where an image lies in no class."""
+    beside = folder / "labels.csv"
+    table = beside if labels is None and beside.is_file() else labels
+    if table is not None and names_files(table):
+        return with_images(from_table(table, folder), folder)
+    images = Images.from_folder(folder)
+    names = () if images.labels is None else tuple(sorted(set(images.labels.tolist())))
+    return Data(name=folder.resolve().name, labels=images.labels, images=images, label_names=names)
+
+
+def files_as_images(paths: Sequence[str | Path]) -> Data:
+    """Image files without labels, in the order given."""
+    for path in paths:
+        if not Path(path).is_file():
+            raise ValueError(f"There is no file {path}.")
+        if not is_image_file(path):
+            raise ValueError(f"{path} is no image: its name does not end in .jpg, .png, .webp or the like.")
+    return Data(name=Path(paths[0]).stem, labels=None, images=Images.from_paths(paths))
+
+
+def is_parquet_of_images(path: Path) -> bool:
+    """Whether a path is Parquet, or a folder of it, with a column of encoded images; not without what reads Parquet."""
+    if find_spec("pyarrow") is None or not is_images(path) or holds_images(path):
+        return False
+    return "features" not in column_names(parquet_files(path)[0])  # which count first
+
+
+def parquet_of_images(path: Path, label_names: Sequence[str]) -> Data:
+    """The images of Parquet, with the labels of the first of these columns that there is."""
+    images = Images.from_parquet(path)
+    labels, names = parquet_labels(parquet_files(path), label_names)
+    return Data(name=path.stem, labels=labels, images=images, label_names=names)
+
+
+def with_images(data: Data, folder: Path | None = None) -> Data:
+    """The same with its images as `hbmp.Images`, named relative to the folder where all lie inside it."""
+    if isinstance(data.images, Images):
+        return data
+    images = as_images(data.images)
+    if folder is not None and images.files is not None:
+        names = [os.path.relpath(file, folder) for file in images.files]
+        if not any(name.startswith("..") for name in names):
+            images = Images.from_files(names, folder)
+    return replace(data, images=images)
+
+
+def without_unreadable(data: Data, on_error: str) -> Data:
+    """With "skip" every image is tried, and those that cannot be read are left out and named in a warning."""
+    if on_error == "refuse" or not isinstance(data.images, Images):
+        return data
+    from hbmp.encode.images import warn_of_skipped
+
+    broken = data.images.unreadable()
+    warn_of_skipped(data.images[broken].names, len(data))
+    kept = np.setdiff1d(np.arange(len(data)), broken)
+    if not len(kept):
+        raise ValueError(f"None of the {len(data)} images of {data.name} can be read.")
+    return replace(
+        data,
+        images=data.images[kept],
+        labels=None if data.labels is None else data.labels[kept],
+        split=None if data.split is None else data.split[kept],
+    )
+
+
+def need_labels(data: Data, source) -> None:
+    """Images are learned from their labels: say how to give them."""
+    if data.features is None and data.labels is None:
+        raise ValueError(
+            f"The images of {source} have no labels: put them into one folder a class, or bring lines of file,label "
+            "with --labels FILE; Parquet has them in a column 'label'."
+        )
+
+
+def is_folder_of_images(path: Path) -> bool:
+    """Whether a path is a folder with images in it and no features."""
+    return path.is_dir() and not any(path.glob("features.*")) and holds_images(path)

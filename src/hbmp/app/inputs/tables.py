@@ -1,0 +1,136 @@
+"""Features and labels from text: CSV with or without a header, tabs, and plain lines.
+
+A first row is a header where it has a name known here, or words above numbers. A column called `label`, `labels`,
+`class`, `target` or `y` holds the labels; columns called `id`, `file` and the like name the rows and are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hbmp.datasets._shared.label_sets import matrix_of
+
+LABEL_NAMES = ("labels", "label", "class", "target", "targets", "y")
+_ROW_NAMES = ("", "id", "ids", "file", "filename", "path", "image", "name", "split")
+_LIST_MARK = ";"
+
+Labels = tuple[np.ndarray, tuple[str, ...]]
+
+
+def csv_features(path: Path) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
+    """(features (n, d) float32, labels or None, names of labels) of a CSV file with one number column a feature."""
+    header, width = _header(path)
+    small = _small(header)
+    used = [column for column in range(width) if header is None or small[column] not in (*LABEL_NAMES, *_ROW_NAMES)]
+    if not used:
+        raise ValueError(f"{path} has no columns of numbers; found {', '.join(header or ())}.")
+    try:
+        features = np.loadtxt(
+            path,
+            dtype=np.float32,
+            delimiter=_delimiter(path),
+            skiprows=0 if header is None else 1,
+            usecols=used,
+            ndmin=2,
+            comments=None,
+            encoding="utf-8-sig",
+            quotechar='"',
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"{path} must hold numbers in every feature column ({str(error).splitlines()[0].rstrip('.')})."
+        ) from error
+    if not set(small) & set(LABEL_NAMES):
+        return features, None, ()
+    return (features, *csv_labels(path))
+
+
+def csv_labels(path: Path) -> Labels:
+    """Labels from a CSV file: the column of that name, the only column, or a matrix of 0 and 1."""
+    header, width = _header(path)
+    small = _small(header)
+    columns = [column for column in range(width) if header is None or small[column] not in _ROW_NAMES]
+    named = [small.index(name) for name in LABEL_NAMES if name in small]
+    if named or len(columns) == 1:
+        column = named[0] if named else columns[0]
+        return _parse([_cell(row, column) for row in _rows(path, header is not None)], path)
+    rows = [[_cell(row, column) for column in columns] for row in _rows(path, header is not None)]
+    if not columns or any(cell not in ("0", "1") for row in rows for cell in row):
+        raise ValueError(
+            f"{path} has {width} columns, none of them called 'label', and they do not hold 0 and 1 alone; "
+            "call the column with the labels 'label'."
+        )
+    names = () if header is None else tuple(header[column] for column in columns)
+    return np.array(rows).astype(np.uint8), names
+
+
+def text_labels(path: Path) -> Labels:
+    """Labels from lines: a class, a list `sea;sand`, or zeros and ones with spaces between."""
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    cells = [line.split() for line in lines]
+    widths = {len(row) for row in cells}
+    if len(widths) == 1 and widths.pop() > 1 and all(cell in ("0", "1") for row in cells for cell in row):
+        return np.array(cells).astype(np.uint8), ()
+    return _parse([line.strip() for line in lines], path)
+
+
+def _parse(values: Sequence[str], path: Path) -> Labels:
+    """Label sets where any value is a list, else classes: whole numbers where all are."""
+    if not values:
+        raise ValueError(f"{path} holds no labels.")
+    if any(_LIST_MARK in value for value in values):
+        return matrix_of([[part.strip() for part in value.split(_LIST_MARK) if part.strip()] for value in values])
+    if "" in values:
+        raise ValueError(
+            f"Item {list(values).index('') + 1} of {path} has no label; give it one, or write all as lists: 'sea;sand'."
+        )
+    return np.array([int(value) for value in values] if all(map(_is_whole, values)) else values), ()
+
+
+def _header(path: Path) -> tuple[list[str] | None, int]:
+    """(names of the columns or None, number of columns)."""
+    rows = _rows(path, False)
+    first = next(rows, None)
+    if first is None:
+        raise ValueError(f"{path} is empty.")
+    second = next(rows, [])
+    names = [cell.strip() for cell in first]
+    known = any(name in (*LABEL_NAMES, *_ROW_NAMES[1:]) for name in _small(names))
+    over_numbers = any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False))
+    return (names if known or over_numbers else None), len(first)
+
+
+def _small(header: list[str] | None) -> list[str]:
+    return [name.lower() for name in header or ()]
+
+
+def _rows(path: Path, skip_first: bool) -> Iterator[list[str]]:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, delimiter=_delimiter(path))
+        if skip_first:
+            next(reader)
+        yield from reader
+
+
+def _cell(row: list[str], column: int) -> str:
+    return row[column].strip() if column < len(row) else ""
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_whole(text: str) -> bool:
+    return text.lstrip("+-").isdecimal()

@@ -1,0 +1,221 @@
+"""The routes: JSON to questions, questions to a `Collection`, answers to JSON; and the page.
+
+    POST /encode /search     GET /items/random /items/{id} /items/{id}/picture     GET /info /codes /map
+    GET /healthz /metrics /openapi.json /docs                                      GET /  the page
+
+Searching runs in as many threads as there are cores, first come first served, so that a crowd waits evenly.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from joblib import cpu_count
+from pydantic import ValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import hbmp
+from hbmp.app.web import schema
+from hbmp.app.web.codes import CodeMap, class_codes
+from hbmp.app.web.limits import Gate, Limits, check_image, read_body, refusal
+from hbmp.app.web.measures import MEDIA_TYPE, Measured, Measures
+from hbmp.app.web.search import Collection, Refused
+
+STATIC = Path(__file__).parent / "static"
+_HEADERS = {
+    # Nothing may be loaded from elsewhere, whatever a label or a file name says.
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": schema.Refusal, "description": about}
+    for status, about in {
+        401: "No token, or a wrong one",
+        413: "Too many bytes or pixels",
+        422: "A question that cannot be answered",
+        503: "Busy; Retry-After says when to come again",
+    }.items()
+}
+_Asked = TypeVar("_Asked", bound=schema.Source)
+
+
+def create_app(
+    collection: Collection, *, limits: Limits | None = None, token: str | None = None, with_map: bool = True
+) -> FastAPI:
+    """The application around a collection; token: what requests must bring, or None."""
+    limits = Limits() if limits is None else limits
+    code_map = CodeMap(collection.database)
+    threads = anyio.CapacityLimiter(max(1, cpu_count()))
+
+    @asynccontextmanager
+    async def life(_: FastAPI):
+        if with_map:
+            code_map.start()
+        yield
+
+    about = "Learned binary codes: encode vectors or images, and search by weighted Hamming distance."
+    app = FastAPI(
+        title="hbmp", version=hbmp.__version__, description=about, docs_url=None, redoc_url=None, lifespan=life
+    )
+    measures = Measures(len(collection.database))
+    app.add_middleware(Gate, limits=limits, token=token)
+    app.add_middleware(Measured, measures=measures)
+    _add_errors(app)
+    _add_page(app)
+
+    async def in_thread(work: Callable, *arguments) -> Any:
+        return await anyio.to_thread.run_sync(work, *arguments, limiter=threads)
+
+    async def ask(request: Request, kind: type[_Asked], answer: Callable) -> JSONResponse:
+        question, image = await _read(request, kind, limits)
+        return JSONResponse(await in_thread(_with_file, answer, question, image))
+
+    @app.post(
+        "/encode", responses={200: {"model": schema.Encoded}, **_REFUSALS}, openapi_extra=schema.body(schema.Source)
+    )
+    async def encode(request: Request) -> Response:
+        """The code of a vector, an image or an item."""
+        return await ask(request, schema.Source, collection.encode)
+
+    @app.post(
+        "/search", responses={200: {"model": schema.Answer}, **_REFUSALS}, openapi_extra=schema.body(schema.Question)
+    )
+    async def search(request: Request) -> Response:
+        """The nearest items to a vector, an image, an item or scores."""
+        return await ask(request, schema.Question, collection.search)
+
+    @app.get("/items/random", response_model=schema.Item)
+    async def random_item() -> Response:
+        """Any item of the database."""
+        return JSONResponse(await in_thread(collection.item, collection.random_id()))
+
+    @app.get("/items/{item_id}", responses={200: {"model": schema.Item}, 404: {"model": schema.Refusal}})
+    async def item(item_id: int) -> Response:
+        """An item: its label, its code, its features where they are known."""
+        return JSONResponse(await in_thread(collection.item, item_id))
+
+    @app.get("/items/{item_id}/picture", response_class=Response)
+    async def picture(item_id: int) -> Response:
+        """An item's thumbnail, or bars of its features or bits."""
+        content, media_type = await in_thread(collection.draw, item_id)
+        return Response(content, media_type=media_type, headers={"Cache-Control": "private, max-age=3600"})
+
+    @app.get("/info")
+    async def info() -> Response:
+        """What is served: the method, sizes, weights, and what a request may hold."""
+        most = {"upload_bytes": limits.upload_bytes, "json_bytes": limits.json_bytes, "pixels": limits.pixels}
+        return JSONResponse({**collection.about(), "limits": most, "map": with_map})
+
+    @app.get("/codes")
+    async def codes() -> Response:
+        """Codes of the classes, the affinity they rebuild, their distances, and what each bit leaves unexplained."""
+        return JSONResponse(await in_thread(class_codes, collection.database))
+
+    @app.get("/map")
+    async def whole_map() -> Response:
+        """Items in the plane by t-SNE of their codes; `state` is "working" until it is done."""
+        return JSONResponse(code_map.answer())
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, Any]:
+        """Whether the server answers; asks for no token."""
+        return {"status": "ok", "items": len(collection.database)}
+
+    @app.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """Counters for Prometheus."""
+        return Response(measures.text(), media_type=MEDIA_TYPE)
+
+    return app
+
+
+async def _read(request: Request, kind: type[_Asked], limits: Limits) -> tuple[_Asked, bytes | None]:
+    """The question of a request, checked, and its image."""
+    content, image = await read_body(request, limits)
+    if image is not None:
+        check_image(image, limits)
+    elif isinstance(content, dict):
+        raise Refused("The form holds no file; put the image in the field `image`.")
+    try:
+        return (
+            kind.model_validate_json(content) if isinstance(content, bytes) else kind.model_validate(content)
+        ), image
+    except ValidationError as error:
+        raise Refused(_sentence(error.errors())) from None
+
+
+def _with_file(answer: Callable, question: schema.Source, image: bytes | None) -> dict[str, Any]:
+    """Ask with an image as a file: models read files, and so decode it as they did in training."""
+    if image is None:
+        return answer(question)
+    with tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
+        path = Path(folder) / "query.img"
+        path.write_bytes(image)
+        return answer(question, path)
+
+
+def _sentence(errors) -> str:
+    first = errors[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the body"
+    found = repr(first.get("input"))
+    what = first["msg"][:1].lower() + first["msg"][1:]
+    return f"In {place}: {what}, found {found if len(found) <= 60 else found[:57] + '…'}."
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> Response:
+        return refusal(str(error), error.status)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        return refusal(_sentence(error.errors()), 422)
+
+    @app.exception_handler(404)
+    async def missing(request: Request, error: Exception) -> Response:
+        return refusal(f"There is nothing at {request.url.path}; /docs lists what there is.", 404)
+
+    @app.exception_handler(Exception)
+    async def broken(_: Request, error: Exception) -> Response:
+        return refusal("The server failed to answer; its log says why.", 500)
+
+
+class _Guarded:
+    """ASGI middleware: the headers that keep a browser from loading or guessing anything."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await self.app(scope, receive, guarded)
+
+
+def _add_page(app: FastAPI) -> None:
+    app.add_middleware(_Guarded)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return FileResponse(STATIC / "docs.html")
+
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")

@@ -1,0 +1,1 @@
+"""Parts that several files of this folder share; not listed by the catalog."""

@@ -1,0 +1,169 @@
+"""Getting data sets from their official places: download, verify, unpack, remember.
+
+    NAME.part    what has come so far; a later try goes on from there
+    verify       size, SHA-256 and MD5 as published, before anything reads the file
+    fetch.json   beside the data: address, size and SHA-256 of what was fetched, and the files it unpacked to
+
+Where no digest is published the first download pins it: a later one that differs is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from hbmp import datasets
+from hbmp._core.download import DownloadError, discard, download
+from hbmp._core.files import write_into_place
+from hbmp._core.unpack import is_archive, unpack
+from hbmp.datasets import DataSet, Remote
+
+_LOCK = "fetch.json"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What `fetch` did: the folder, the files now in it, and how many bytes were downloaded.
+
+    `pinned` names the downloads for which no digest is published, so that the first one was trusted.
+    """
+
+    name: str
+    folder: Path
+    files: tuple[str, ...]
+    downloaded_bytes: int
+    pinned: tuple[str, ...] = ()
+    note: str = ""
+
+
+def fetch(name: str, data_dir=None, *, force: bool = False, attempts: int = 5, pause: float = 1.0) -> Fetched:
+    """Download a data set by name into its folder of the data directory, unless it is there already.
+
+    force: download again; attempts, pause: how often and after how many seconds a broken download is tried again.
+    """
+    dataset = datasets.get(name)
+    folder = datasets.data_dir(data_dir) / dataset.name()
+    if not dataset.files:
+        raise ValueError(f"{dataset.title} is not a download. {dataset.how_to_get}")
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = _read_lock(folder)
+    downloaded = 0
+    for remote in dataset.files:
+        if force or not _is_there(folder, lock.get(remote.filename)):
+            downloaded += _get(dataset, remote, folder, lock, force, attempts, pause)
+            _write_lock(folder, lock)
+    files = tuple(file for remote in dataset.files for file in lock[remote.filename]["files"])
+    pinned = tuple(remote.filename for remote in dataset.files if not (remote.sha256 or remote.md5))
+    return Fetched(dataset.name(), folder, files, downloaded, pinned, dataset.how_to_get)
+
+
+def _get(dataset: DataSet, remote: Remote, folder: Path, lock: dict, force: bool, attempts: int, pause: float) -> int:
+    """Bring one file in, enter it into the lock; the bytes downloaded (0 for a file that the user put there)."""
+    target = folder / remote.filename
+    pinned = lock.get(remote.filename, {}).get("sha256", "")
+    downloaded = 0
+    if force or not target.is_file():
+        part = folder / f"{remote.filename}.part"
+        found = _download_verified(dataset, remote, part, pinned, attempts, pause)
+        downloaded = found["bytes"]
+        os.replace(part, target)
+        discard(part)
+    else:
+        found = _measure(target)
+        problem = _problem(remote, found, pinned)
+        if problem:
+            raise ValueError(f"{target} {problem}. Delete it, or run the same command with --force.")
+    files = {remote.filename: found["bytes"]}
+    if is_archive(target):
+        try:
+            files = unpack(target, folder, bound=dataset.unpacked_bytes)
+        finally:
+            if downloaded:  # an archive that the user put there stays
+                target.unlink()
+    lock[remote.filename] = {"url": remote.url, **found, "files": files}
+    return downloaded
+
+
+def _download_verified(dataset: DataSet, remote: Remote, part: Path, pinned: str, attempts: int, pause: float) -> dict:
+    """Fill the part from the first place that gives the right bytes; its size and digests."""
+    _check_space(part.parent, remote)
+    problems = []
+    for url in (remote.url, *remote.mirrors):
+        for _ in range(2):  # wrong bytes may come from an old part, so a place gets a second chance from the start
+            resumed = part.is_file()
+            try:
+                download(
+                    url,
+                    part,
+                    size=remote.bytes,
+                    bound=remote.bytes or dataset.unpacked_bytes,
+                    attempts=attempts,
+                    pause=pause,
+                    title=remote.filename,
+                )
+            except DownloadError as error:
+                problems.append(str(error))
+                break
+            found = _measure(part)
+            problem = _problem(remote, found, pinned)
+            if not problem:
+                return found
+            discard(part)
+            problems.append(f"{url} {problem}; it was deleted.")
+            if not resumed:
+                break
+    raise ValueError(f"{dataset.title} could not be fetched: {' '.join(problems)}")
+
+
+def _problem(remote: Remote, found: dict, pinned: str) -> str:
+    """What is wrong with a file, or nothing."""
+    if remote.bytes and found["bytes"] != remote.bytes:
+        return f"has {found['bytes']} bytes where {remote.bytes} are published"
+    for kind in ("sha256", "md5"):
+        published = getattr(remote, kind)
+        if published and found[kind] != published:
+            return f"has {kind.upper()} {found[kind]} where {published} is published"
+    if pinned and not (remote.sha256 or remote.md5) and found["sha256"] != pinned:
+        return f"has SHA256 {found['sha256']} where the first download had {pinned} (noted in {_LOCK})"
+    return ""
+
+
+def _measure(path: Path) -> dict:
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            sha256.update(block)
+            md5.update(block)
+    return {"bytes": path.stat().st_size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
+
+
+def _check_space(folder: Path, remote: Remote) -> None:
+    free = shutil.disk_usage(folder).free
+    if remote.bytes > free:
+        raise ValueError(f"{remote.filename} needs {remote.bytes} bytes; {folder} has {free} free. Choose --data-dir.")
+
+
+def _is_there(folder: Path, entry: dict | None) -> bool:
+    """Whether every file that an earlier fetch left is still there, whole."""
+    if entry is None:
+        return False
+    paths = {folder / name: size for name, size in entry["files"].items()}
+    return all(path.is_file() and path.stat().st_size == size for path, size in paths.items())
+
+
+def _read_lock(folder: Path) -> dict:
+    path = folder / _LOCK
+    if not path.is_file():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON ({error}); delete it and fetch again.") from error
+
+
+def _write_lock(folder: Path, lock: dict) -> None:
+    write_into_place(folder / _LOCK, json.dumps(lock, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,262 @@
+"""The pieces of a large encoding job: what the parts are, how one is read, encoded and written.
+
+A part is a run of rows of one source file, or of the images of a folder. It is encoded batch by batch, so that memory
+holds one batch whatever the size of the part, written under a temporary name and renamed into place: a part that is
+there is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbmp import hamming
+from hbmp.encode.images import cut_folder, encode_images, first_codes, read_images
+from hbmp.images.files import holds_images
+from hbmp.images.sources import image_columns, tables_in
+
+_ROWS_PER_PART = {"features": 262_144, "images": 16_384}
+_BATCH_SIZE = {"features": 8192, "images": 1024}
+_SKIPPED = b"hbmp.skipped"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows `start` to `stop` of a file; in Parquet these are whole row groups. Of a folder of images, these files."""
+
+    number: int
+    file: str
+    start: int
+    stop: int
+    row_groups: tuple[int, ...] = ()
+    kind: str = "features"
+    images: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """File name of the encoded part."""
+        return f"part-{self.number:06d}.parquet"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every part of one encoding has in common."""
+
+    column: str
+    destination: str
+    batch_size: int | None
+    n_bits: int
+    on_error: str = "refuse"
+
+    def rows_at_once(self, part: Part) -> int:
+        """Rows of one batch: those asked for, or what suits the kind."""
+        return self.batch_size or _BATCH_SIZE[part.kind]
+
+
+def plan_parts(source: Path, column: str, rows_per_part: int | None, files: Sequence[str] | None = None) -> list[Part]:
+    """Cut a .npy file, Parquet files, or (some) images of a folder into parts of about `rows_per_part` rows."""
+    parts: list[Part] = []
+    for file in [source] if files is not None else source_files(source):
+        pieces = _cut(file, column, rows_per_part, files)
+        parts += [Part(len(parts) + i, str(file), *piece) for i, piece in enumerate(pieces)]
+    if not parts:
+        raise ValueError(f"{source} holds no rows to encode.")
+    return parts
+
+
+def source_files(source: Path) -> list[Path]:
+    """The files to read, in order, or the folder itself where it holds images; a sentence where there is neither."""
+    if not source.exists():
+        raise ValueError(
+            f"There is nothing at {source}; give a .npy file, a .parquet file, or a folder of Parquet files or images."
+        )
+    if source.is_file():
+        if source.suffix not in (".npy", ".parquet"):
+            raise ValueError(f"{source} is neither .npy nor .parquet, which are the files that can be encoded.")
+        return [source]
+    files = tables_in(source)
+    if not files:
+        if holds_images(source):
+            return [source]
+        raise ValueError(f"{source} is a folder without .parquet files or images, so there is nothing to encode.")
+    return files
+
+
+def _cut(file: Path, column: str, rows_per_part: int | None, files: Sequence[str] | None) -> list[tuple]:
+    """What a part is made of beside its number and file, for every part."""
+    if file.is_dir():
+        return [
+            (start, stop, (), "images", names)
+            for start, stop, names in cut_folder(file, rows_per_part or _ROWS_PER_PART["images"], files)
+        ]
+    if file.suffix == ".npy":
+        return _cut_npy(file, rows_per_part or _ROWS_PER_PART["features"])
+    kind = "images" if column in image_columns(file) else "features"
+    return [(*piece, kind) for piece in _cut_parquet(file, column, kind, rows_per_part or _ROWS_PER_PART[kind])]
+
+
+def _cut_npy(file: Path, rows_per_part: int) -> list[tuple]:
+    shape = np.load(file, mmap_mode="r", allow_pickle=False).shape
+    if len(shape) != 2:
+        raise ValueError(f"{file} must hold an array of shape (n, n_features), found {shape}.")
+    return [(start, min(start + rows_per_part, shape[0])) for start in range(0, shape[0], rows_per_part)]
+
+
+def _cut_parquet(file: Path, column: str, kind: str, rows_per_part: int) -> list[tuple]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as parquet:
+        _check_columns(file, parquet.schema_arrow, column, kind)
+        sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+    pieces: list[tuple] = []
+    start = stop = 0
+    groups: list[int] = []
+    for group, size in enumerate(sizes):
+        groups.append(group)
+        stop += size
+        if stop - start >= rows_per_part or (group == len(sizes) - 1 and stop > start):
+            pieces.append((start, stop, tuple(groups)))
+            start, groups = stop, []
+    return pieces
+
+
+def _check_columns(file: Path, schema, column: str, kind: str) -> None:
+    import pyarrow as pa
+
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    lists = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
+    if kind == "features" and column not in lists:
+        images = image_columns(file)
+        raise ValueError(
+            f"{file} has no column {column!r} of feature lists; its list columns are: {', '.join(lists) or 'none'}"
+            + (f", and columns that may hold images: {', '.join(images)}." if images else ".")
+        )
+    if "code" in schema.names:
+        raise ValueError(f"{file} has a column 'code' already, where the codes would go; rename it.")
+
+
+def encode_part(model, part: Part, job: Job) -> int:
+    """Encode one part and put its file into place; returns its number of rows."""
+    import pyarrow.parquet as pq
+
+    folder = Path(job.destination)
+    # A name of its own: a worker given up for dead may still be writing the same part.
+    beside = folder / f".{part.name}.{uuid.uuid4().hex}.tmp"
+    rows, writer = 0, None
+    skipped: list[str] = []
+    try:
+        for inputs, carried in _read(part, job):
+            codes, encoded, left_out = _transform(model, inputs, part, rows + len(skipped), job)
+            coded = _with_codes(carried.take(encoded) if left_out else carried, codes, job.n_bits)
+            writer = writer or pq.ParquetWriter(beside, coded.schema)
+            writer.write_table(coded)
+            rows, skipped = rows + coded.num_rows, skipped + left_out
+        found = rows + len(skipped)
+        if writer is None or found != part.stop - part.start:
+            raise ValueError(f"{part.file} changed while it was encoded: {part.stop - part.start} rows became {found}.")
+        if skipped:
+            writer.add_key_value_metadata({_SKIPPED.decode(): json.dumps(skipped)})
+        writer.close()
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, folder / part.name)
+    finally:
+        if writer is not None:
+            writer.close()
+        beside.unlink(missing_ok=True)
+    return rows
+
+
+def encode_head(model, parts: list[Part], job: Job, n_rows: int) -> NDArray[np.int8]:
+    """Codes of the first rows, read in the same way as all: what they are tells one model from another."""
+    for part in parts:
+        for inputs, _ in _read(part, job):
+            if part.kind == "features":
+                return model.transform(inputs[:n_rows])
+            where = f"{part.file} " + ("is a folder of images" if part.images else f"holds images in {job.column!r}")
+            codes = first_codes(model, inputs[:n_rows], job.on_error, where)
+            if codes is not None:
+                return codes
+    raise ValueError(f"None of the images of {parts[0].file} can be read.")
+
+
+def skipped_in(file: Path) -> list[str]:
+    """The names of images that were left out of an encoded part."""
+    import pyarrow.parquet as pq
+
+    return json.loads((pq.read_metadata(file).metadata or {}).get(_SKIPPED, b"[]"))
+
+
+def _read(part: Part, job: Job) -> Iterator[tuple]:
+    """Batches of features (rows, n_features), or of images, with a table of the columns that are carried along."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    batch_size = job.rows_at_once(part)
+    if part.kind == "images":
+        yield from read_images(part, job.column, batch_size)
+        return
+    if not part.row_groups:
+        array = np.load(part.file, mmap_mode="r", allow_pickle=False)
+        for start in range(part.start, part.stop, batch_size):
+            stop = min(start + batch_size, part.stop)
+            yield np.array(array[start:stop]), pa.table({"id": np.arange(start, stop)})
+        return
+    # Without pre-buffering a row group is decoded as it is asked for, not loaded whole.
+    with pq.ParquetFile(part.file, pre_buffer=False, buffer_size=1 << 20) as parquet:
+        first = part.start
+        for batch in parquet.iter_batches(batch_size, row_groups=list(part.row_groups)):
+            table = pa.Table.from_batches([batch])
+            where = f"{part.file}, rows {first} to {first + len(batch) - 1}"
+            yield _features(batch.column(job.column), job.column, where), table.drop_columns([job.column])
+            first += len(batch)
+
+
+def _features(lists, column: str, where: str) -> NDArray:
+    """A column of equally long lists as an array (rows, n_features)."""
+    import pyarrow as pa
+
+    values = lists.flatten()
+    if lists.null_count or values.null_count:
+        raise ValueError(f"{where}: column {column!r} has missing values; fill them or leave those rows out.")
+    if pa.types.is_fixed_size_list(lists.type):
+        width = lists.type.list_size
+    else:
+        lengths = np.diff(lists.offsets.to_numpy())
+        width = int(lengths[0])
+        if (lengths != width).any():
+            raise ValueError(f"{where}: column {column!r} has lists of {lengths.min()} to {lengths.max()} values.")
+    return values.to_numpy(zero_copy_only=False).reshape(len(lists), width)
+
+
+def _transform(model, inputs, part: Part, rows: int, job: Job) -> tuple[NDArray[np.int8], NDArray, list[str]]:
+    """(codes, which rows they belong to, names of images left out) of one batch."""
+    try:
+        if part.kind == "features":
+            return model.transform(inputs), np.arange(len(inputs)), []
+        codes, encoded, left_out = encode_images(model, inputs, job.on_error)
+    except ValueError as error:
+        first = part.start + rows
+        raise ValueError(f"{part.file}, rows {first} to {first + len(inputs) - 1}: {error}") from error
+    return np.empty((0, job.n_bits), np.int8) if codes is None else codes, encoded, left_out
+
+
+def _with_codes(carried, codes: NDArray[np.int8], n_bits: int):
+    """The carried columns and `code`, packed little-endian into ceil(n_bits / 8) bytes a row."""
+    import pyarrow as pa
+
+    packed = hamming.pack(codes)
+    column = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed.tobytes())]
+    )
+    table = carried.append_column("code", column)
+    return table.replace_schema_metadata(
+        {**(carried.schema.metadata or {}), "hbmp.n_bits": str(n_bits), "hbmp.bit_order": "little"}
+    )

@@ -1,0 +1,173 @@
+"""A comparison as text: two Markdown tables with a caption that says what every number depends on, and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from hbmp._core.table import Table
+from hbmp.evaluation.cells import Row
+from hbmp.evaluation.trial import TIES, drawn_words
+
+_HEADINGS = {"": "", ".tie-aware": " tie-aware", ".weighted": " weighted", ".weighted.tie-aware": " weighted tie-aware"}
+
+
+def ranking(rows: Sequence[Row], measure: str) -> list[str]:
+    """Methods by falling mean score over code lengths; those without any score last, in their own order."""
+    means = {method: _mean(rows, method, measure) for method in dict.fromkeys(row.method for row in rows)}
+    return sorted(means, key=lambda method: -means[method])
+
+
+def markdown(rows: Sequence[Row], measure: str, caption: str) -> str:
+    """Scores by code length, then every reading and cost, then the caption; columns line up as plain text too."""
+    ordered = ranking(rows, measure)
+    parts = [summary(rows, ordered, measure), details(rows, ordered)]
+    return "\n\n".join([*(part.text() for part in parts), caption])
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """A line a row, with a header; empty where a reading is missing."""
+    names = _readings(rows)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    costs = ("fit_seconds", "encode_rows_per_second", "model_bytes")
+    writer.writerow(["method", "bits", *names, *costs, "settings", "error"])
+    for row in rows:
+        scores = [row.scores.get(name, "") for name in names]
+        measured = ["" if getattr(row, cost) is None else getattr(row, cost) for cost in costs]
+        settings = json.dumps(row.settings, default=str) if row.settings else ""
+        writer.writerow([row.method, row.bits, *scores, *measured, settings, row.error])
+    return stream.getvalue()
+
+
+def caption(facts: dict) -> str:
+    """Data, split, conventions, settings and machine."""
+    data, split, machine, versions = (facts[part] for part in ("data", "split", "machine", "versions"))
+    measured = ". ".join(measure["about"] for measure in facts["measures"])
+    sentences = [
+        f"{data['name']}: {data['rows']:,} rows of {data['features']:,} features.",
+        _drawing(split, data["labels"]),
+        facts["neighbours"],
+        f"{measured}. {TIES} The first table has the tie-aware score by each method's own distance.",
+        _settings(facts["validation"]),
+        f"Left out, because they learn from labels: {', '.join(facts['left_out'])}." if facts["left_out"] else "",
+        f"Fit: seconds of wall clock. Encode: rows a second, of the database. Model: bytes on disk. "
+        f"{facts['jobs']} at a time on {_machine(machine)}; "
+        + ", ".join(f"{library} {version}" for library, version in versions.items())
+        + ".",
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _drawing(split: dict, kind: str) -> str:
+    queries = drawn_words(split["queries"], kind, split["given_queries"])
+    if split["unseen"]:
+        rest = (
+            f"{split['train']:,} rows train; the database is {split['database']:,} others, not seen in fitting either"
+        )
+    else:
+        train = "all of which train" if split["train"] == split["database"] else f"of which {split['train']:,} train"
+        others = "rows" if split["given_queries"] else "others"
+        rest = f"the database is the {split['database']:,} {others}, {train}"
+    return f"{queries}, never seen in fitting; {rest} (seed {split['seed']}, split {split['checksum']})."
+
+
+def _settings(budget: int) -> str:
+    if not budget:
+        return "Settings: each method's defaults."
+    return (
+        f"Settings: up to {budget} of each method's own grid, the defaults first, chosen at each code length on a "
+        "fifth of the training rows; methods without a grid at their defaults."
+    )
+
+
+def _machine(machine: dict) -> str:
+    return ", ".join(
+        str(part) for part in (machine.get("gpu"), machine["cpu"], f"{machine['cores']} cores") if part is not None
+    )
+
+
+def summary(rows: Sequence[Row], ordered: list[str], measure: str) -> Table:
+    """The score by code length, a line a method, the best of each length in bold."""
+    lengths = sorted({row.bits for row in rows})
+    scores = {(row.method, row.bits): row.score(measure) for row in rows}
+    best = {
+        n_bits: max((s for (_, b), s in scores.items() if b == n_bits and s is not None), default=None)
+        for n_bits in lengths
+    }
+    body = []
+    for method in ordered:
+        values = [scores.get((method, n_bits)) for n_bits in lengths]
+        shown = [_score(value, value == best[n_bits]) for value, n_bits in zip(values, lengths, strict=True)]
+        body.append((method, *shown))
+    return Table((f"{_heading(measure)}, tie-aware", *(f"{n_bits} bits" for n_bits in lengths)), tuple(body))
+
+
+def details(rows: Sequence[Row], ordered: list[str]) -> Table:
+    """Every reading and cost, a line a method and code length."""
+    names = _readings(rows)
+    costs = ("fit, s", "encode, rows/s", "model, bytes")
+    extra = [heading for heading, has in _notes(rows).items() if has]
+    body = []
+    for row in sorted(rows, key=lambda row: (row.bits, ordered.index(row.method))):
+        scores = [_score(row.scores.get(name)) for name in names]
+        notes = {"settings": _words(row.settings), "failed": _one_line(row.error)}
+        shown = (_figure(row.fit_seconds), _figure(row.encode_rows_per_second), _whole(row.model_bytes))
+        body.append((row.method, str(row.bits), *scores, *shown, *(notes[heading] for heading in extra)))
+    return Table(("method", "bits", *map(_heading, names), *costs, *extra), tuple(body), n_notes=len(extra))
+
+
+def _notes(rows: Sequence[Row]) -> dict[str, bool]:
+    return {"settings": any(row.settings for row in rows), "failed": any(row.error for row in rows)}
+
+
+def _readings(rows: Sequence[Row]) -> list[str]:
+    """Every score that any row has, mAP first and plain before weighted."""
+    found = {name for row in rows for name in row.scores}
+    readings = list(_HEADINGS)
+
+    def place(name: str) -> tuple:
+        metric, _, reading = name.partition(".")
+        return metric.startswith("ndcg"), metric, readings.index(f".{reading}" if reading else "")
+
+    return sorted(found, key=place)
+
+
+def _heading(name: str) -> str:
+    metric, _, reading = name.partition(".")
+    return metric.replace("map", "mAP") + _HEADINGS[f".{reading}" if reading else ""]
+
+
+def _mean(rows: Sequence[Row], method: str, measure: str) -> float:
+    scores = [row.score(measure) for row in rows if row.method == method]
+    kept = [score for score in scores if score is not None and np.isfinite(score)]
+    return float(np.mean(kept)) if kept else -np.inf
+
+
+def _score(value: float | None, best: bool = False) -> str:
+    if value is None or not np.isfinite(value):
+        return "—"
+    return f"**{value:.3f}**" if best else f"{value:.3f}"
+
+
+def _figure(value: float | None) -> str:
+    """Thousands with commas, three figures below a hundred, none below a thousandth."""
+    if value is None:
+        return "—"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+
+
+def _whole(value: int | None) -> str:
+    return "—" if value is None else f"{value:,}"
+
+
+def _words(settings: dict) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

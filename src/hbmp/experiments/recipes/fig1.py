@@ -1,0 +1,183 @@
+"""Figure 1: codes for ten classes against codes for a thousand instances of them, and functions that fit the codes.
+
+(a), (b) the two affinities, classes of instances drawn at random; (c) residual, (d) mAP and (e) inference time by code
+length, five repeats, with the paper's pursuit (sign of the eigenvector, redrawn until it helps). For instances our
+local search is shown too: most of what they lose there is the solver's. (f) the share of target bits that functions
+of growing capacity miss on CIFAR-10 features, and a whole network on its images where the results hold one (cifar-2).
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hbmp import datasets
+from hbmp.experiments import Cell, load_results
+from hbmp.experiments.recipes._shared import figures
+from hbmp.experiments.recipes._shared.settings import network
+from hbmp.methods.hbmp.training_plan import LEAST_BITS
+
+BITS = (4, 8, 12, 16, 24, 32, 40, 48, 64)
+N_CLASSES, N_INSTANCES, N_QUERIES, REPEATS = 10, 1000, 100, 5
+CURVES = {
+    ("classes", "resample"): ("classes", figures.BLUE, "-"),
+    ("instances", "resample"): ("instances", figures.RED, ":"),
+    ("instances", "one-flip"): ("instances, one-flip search", figures.GREY, "--"),
+}
+FEATURES = "cifar10-efficientnet-lite0"
+FUNCTIONS = {
+    "linear,\n8 features": (8, ["linear", {}]),
+    "linear,\n64 features": (64, ["linear", {}]),
+    "linear,\nall features": (None, ["linear", {}]),
+    "mlp, 256": (None, ["mlp", {"hidden": [256], "dropout": 0.0}]),
+    "mlp, 1024 × 2": (None, ["mlp", {"hidden": [1024, 1024], "dropout": 0.0}]),
+}
+NETWORK = "whole network,\non images (48 bits)"
+
+
+def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
+    """Measure what is missing, draw, and say what was found."""
+    repeats = tuple(seeds) if seeds else tuple(range(REPEATS))
+    lengths = tuple(bits) if bits else BITS
+    of_codes = []
+    for items, improve in CURVES:
+        for seed in repeats:
+            settings = {"panel": "codes", "items": items, "improve": improve, "seed": seed, "bits": list(lengths)}
+            compute = partial(codes, items, lengths, seed, improve)
+            of_codes.append(figures.measured(results, "fig1", settings, compute))
+    of_functions, missing = _measure_functions(data_dir, results, device)
+    picture = figures.drawn(lambda: draw(of_codes, of_functions, results))
+    return "\n\n".join(part for part in (summary(of_codes), missing, picture) if part)
+
+
+def codes(items: str, lengths: tuple[int, ...], seed: int, improve: str = "resample") -> dict:
+    """Residual, mAP and seconds at each code length, from codes of the classes or of every instance."""
+    from hbmp import infer_codes, metrics
+
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(N_CLASSES, size=N_INSTANCES)
+    labels = np.arange(N_CLASSES) if items == "classes" else classes
+    affinity = np.where(labels[:, None] == labels, 1.0, -1.0)
+    is_query = np.zeros(N_INSTANCES, dtype=bool)
+    is_query[rng.choice(N_INSTANCES, N_QUERIES, replace=False)] = True
+    found: dict[str, list[float]] = {"residual": [], "map": [], "seconds": []}
+    for n_bits in lengths:
+        start = time.perf_counter()
+        book = infer_codes(affinity, n_bits, improve=improve, restarts=1, tol=0, random_state=seed, device="cpu")
+        found["seconds"].append(round(time.perf_counter() - start, 4))
+        found["residual"].append(float(book.relative_residuals[-1]))
+        signs = book.codes[classes] if items == "classes" else book.codes
+        score = metrics.mean_average_precision(
+            signs[is_query], signs[~is_query], classes[is_query], classes[~is_query], bit_weights=book.weights
+        )
+        found["map"].append(score)
+    return found
+
+
+def unmatched(data, n_features: int | None, function: list, device: str) -> dict:
+    """Share of target bits that a function misses on the training images of CIFAR-10, 32 bits."""
+    from hbmp.experiments.codes import make_method
+
+    rows = slice(0, 50_000)
+    X = np.asarray(data.features[rows, :n_features], dtype=np.float32)
+    params = {"function": [function[0], {**function[1], "epochs": 20}]}
+    method = make_method("hbmp", 32, params, seed=0, device=device)
+    method.fit(X, data.labels[rows])
+    return {"unmatched": float(method.unmatched_)}
+
+
+def _measure_functions(data_dir, results, device) -> tuple[list[dict], str]:
+    try:
+        data = datasets.load(FEATURES, data_dir)
+    except FileNotFoundError as error:
+        return [], f"Part (f) needs CIFAR-10 features. {error}"
+    records = []
+    for name, (n_features, function) in FUNCTIONS.items():
+        settings = {"panel": "functions", "name": name, "features": FEATURES, "function": function, "first": n_features}
+        compute = partial(unmatched, data, n_features, function, device)
+        records.append(figures.measured(results, "fig1", settings, compute, device=device))
+    return records + _network(results), ""
+
+
+def _network(results) -> list[dict]:
+    """The share that a network trained on all but the queries of CIFAR-10 misses, where it was run."""
+    wanted = Cell("hbmp", "cifar-2", "cifar10", LEAST_BITS, 0, network("cifar-2")).key
+    found = [record for record in load_results(results) if record["key"] == wanted]
+    return [{"settings": {"name": NETWORK}, "unmatched": record["unmatched_bits"]} for record in found]
+
+
+def summary(records: list[dict]) -> str:
+    """The largest gap of mAP, as a sentence with its numbers."""
+    lengths, of_classes, _ = curve(records, ("classes", "resample"), "map")
+    of_instances = curve(records, ("instances", "resample"), "map")[1]
+    searched = curve(records, ("instances", "one-flip"), "map")[1]
+    place = int(np.argmax(of_classes - of_instances))
+    return (
+        f"Largest gap of mAP at {lengths[place]} bits: codes of the classes {of_classes[place]:.3f}, of the instances "
+        f"{of_instances[place]:.3f} (the paper: a difference of up to 0.40), of the instances with one-flip search "
+        f"{searched[place]:.3f}."
+    )
+
+
+def curve(records: list[dict], which: tuple[str, str], quantity: str) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """(code lengths, mean, spread) over the repeats."""
+    mine = [record for record in records if (record["settings"]["items"], record["settings"]["improve"]) == which]
+    values = np.array([record[quantity] for record in mine])
+    return mine[0]["settings"]["bits"], values.mean(axis=0), values.std(axis=0)
+
+
+def draw(records: list[dict], of_functions: list[dict], results) -> Path:
+    """Six panels, as in the paper."""
+    plt = figures.pyplot()
+    figure, axes = plt.subplots(2, 3, figsize=(10, 6.2))
+    _draw_matrices(axes[0, 0], axes[0, 1])
+    panels = (
+        (axes[0, 2], "residual", "(c) relative residual"),
+        (axes[1, 0], "map", "(d) mAP of the codes"),
+        (axes[1, 1], "seconds", "(e) inference time (s)"),
+    )
+    for axis, quantity, title in panels:
+        for which, (words, colour, style) in CURVES.items():
+            lengths, mean, spread = curve(records, which, quantity)
+            axis.plot(lengths, mean, style, color=colour, marker="o", markersize=3.5, label=words)
+            if quantity != "seconds":
+                axis.fill_between(lengths, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+        axis.set(title=title, xlabel="bits")
+    axes[1, 1].set_yscale("log")
+    place = {"loc": "center", "bbox_to_anchor": (0.55, 0.6)}
+    axes[1, 0].legend(title="codes inferred for", fontsize=8, title_fontsize=8, **place)
+    axes[0, 2].set_ylim(-0.04, 1.04)
+    axes[1, 0].set_ylim(0, 1.04)
+    _draw_functions(axes[1, 2], of_functions)
+    figure.tight_layout(h_pad=2.0, w_pad=2.0)
+    return figures.save(figure, results, "fig1")
+
+
+def _draw_matrices(class_axis, instance_axis) -> None:
+    classes = np.sort(np.random.default_rng(0).integers(N_CLASSES, size=N_INSTANCES))
+    for axis, labels, title in (
+        (class_axis, np.arange(N_CLASSES), "(a) affinity of 10 classes"),
+        (instance_axis, classes, "(b) affinity of 1,000 instances"),
+    ):
+        axis.imshow(labels[:, None] == labels, cmap="Blues", vmin=-0.15, vmax=1.1, interpolation="nearest")
+        axis.set_title(title)
+        axis.set(xticks=[], yticks=[])
+        axis.grid(visible=False)
+
+
+def _draw_functions(axis, records: list[dict]) -> None:
+    axis.set_title("(f) unmatched bits, CIFAR-10")
+    if not records:
+        axis.text(0.5, 0.5, "needs CIFAR-10 features", ha="center", va="center", transform=axis.transAxes)
+        axis.set(xticks=[], yticks=[])
+        return
+    shares = {record["settings"]["name"]: 100 * record["unmatched"] for record in records}
+    names = [name for name in (*FUNCTIONS, NETWORK) if name in shares]
+    bars = axis.barh(names[::-1], [shares[name] for name in names[::-1]], color=figures.BLUE, height=0.6)
+    axis.bar_label(bars, fmt="%.1f %%", padding=3, fontsize=8)
+    axis.set_xlim(0, 1.25 * max(shares.values()))
+    axis.set_xlabel("share of the target bits of 50,000 images")
+    axis.grid(visible=False, axis="y")

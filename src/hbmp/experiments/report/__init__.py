@@ -1,0 +1,133 @@
+"""One self-contained HTML page and the Markdown tables of README and docs, made from `results/` alone.
+
+The tables in a Markdown file stand between `<!-- results:NAME -->` and `<!-- /results -->`; `fill` writes them and a
+test fails when a file shows other numbers than the results hold.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+from hbmp._core import catalog
+from hbmp._core.files import write_into_place
+from hbmp.experiments import load_results
+from hbmp.experiments.recipes._shared.reproduce import headline
+from hbmp.experiments.report import beyond as beyond_page
+from hbmp.experiments.report import figures as figure_pages
+from hbmp.experiments.report import methods as method_pages
+from hbmp.experiments.report import tables as result_tables
+from hbmp.experiments.report.html_page import page, picture
+from hbmp.experiments.report.tables import PAPER_TABLES, group_name
+
+_MARKED = re.compile(r"(<!-- results:([\w.-]+) -->\n)(.*?)(<!-- /results -->)", flags=re.S)
+
+
+def write(results_dir="results", out_html="report.html") -> Path:
+    """Write the page: the paper's tables with ours, each protocol with its plots, figures, timings, exact settings."""
+    records = load_results(results_dir)
+    sections = [
+        *_paper_sections(records),
+        *((table.title, table.html()) for table in method_pages.methods_tables(records).values()),
+        *_protocol_sections(records),
+        *_picture_sections(Path(results_dir)),
+    ]
+    if records:
+        sections.append(("Time", result_tables.timing_table(records).html()))
+        sections.append(("Exact settings", _settings(records)))
+    content = page("hbmp results", "hbmp: results", f"<p>{len(records)} finished cells.</p>", sections)
+    out = Path(out_html)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    return write_into_place(out, content)
+
+
+def markdown_tables(results_dir="results") -> dict[str, str]:
+    """Every table by name: "summary", "table1" … "table7", "timings", "beyond", one a protocol, "methods." with all."""
+    records = load_results(results_dir)
+    tables = {"summary": result_tables.summary_table(records).markdown()}
+    named = {**result_tables.paper_tables(records), **result_tables.protocol_tables(records)}
+    for name, parts in named.items():
+        tables[_marker(name)] = "\n\n".join(part.markdown() for part in parts)
+    for name, table in method_pages.methods_tables(records).items():
+        tables[f"methods.{_marker(name)}"] = table.markdown()
+    beyond = beyond_page.beyond_table(results_dir)
+    if beyond is not None:
+        tables["beyond"] = beyond.markdown()
+    tables["timings"] = result_tables.timing_table(records).markdown()
+    return tables
+
+
+def _marker(name: str) -> str:
+    return name.replace(" on ", ".").replace(",", "").replace(" ", "-")
+
+
+def fill(text: str, tables: dict[str, str]) -> str:
+    """The text with every marked place filled from the tables; a place whose table has no results says so."""
+
+    def filled(match: re.Match) -> str:
+        content = tables.get(match[2], f"No results for `{match[2]}` yet.")
+        return f"{match[1]}\n{content}\n\n{match[4]}"
+
+    return _MARKED.sub(filled, text)
+
+
+def fill_files(paths, results_dir="results") -> list[Path]:
+    """Fill the marked tables of Markdown files in place; returns the files that changed."""
+    tables, changed = markdown_tables(results_dir), []
+    for path in map(Path, paths):
+        before = path.read_text(encoding="utf-8")
+        after = fill(before, tables)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+            changed.append(path)
+    return changed
+
+
+def _paper_sections(records) -> list[tuple[str, str]]:
+    tables = result_tables.paper_tables(records)
+    return [(_title(name), "".join(part.html() for part in tables[name])) for name in PAPER_TABLES]
+
+
+def _protocol_sections(records) -> list[tuple[str, str]]:
+    sections = []
+    for name, tables in result_tables.protocol_tables(records).items():
+        mine = [record for record in records if group_name(record) == name]
+        sections.append((name, _plots(mine) + "".join(table.html() for table in tables)))
+    return sections
+
+
+def _plots(records) -> str:
+    try:
+        plots = figure_pages.score_plot(records), figure_pages.precision_recall_plot(records)
+    except RuntimeError as error:
+        return f"<p class=caption>{html.escape(str(error))}</p>"
+    return "<div class=plots>" + "".join(f"<figure>{plot}</figure>" for plot in plots) + "</div>"
+
+
+def _picture_sections(results: Path) -> list[tuple[str, str]]:
+    sections = []
+    for path in sorted((results / "figures").glob("fig*.png")):
+        recipe = catalog.load_module("recipes", path.stem)
+        words = str(recipe.__doc__).partition("\n\n")[2].strip().replace("\n", " ")
+        figure = f"<figure>{picture(path.read_bytes(), _title(path.stem))}</figure>"
+        sections.append((_title(path.stem), f"{figure}<p class=caption>{html.escape(words)}</p>"))
+    return sections
+
+
+def _title(name: str) -> str:
+    return headline(catalog.load_module("recipes", name))
+
+
+def _settings(records) -> str:
+    """All settings of each kind of cell, seeds and code lengths aside, folded away."""
+    distinct: dict[str, dict] = {}
+    for record in records:
+        what = f"{group_name(record)}: {result_tables.describe(record['cell'])}"
+        shown = {key: record[key] for key in ("settings", "data", "machine", "versions")}
+        distinct.setdefault(what, {"cell": record["cell"], **shown})
+    return "".join(
+        f"<details><summary>{html.escape(what)}</summary><pre>{html.escape(text)}</pre></details>"
+        for what, text in sorted((what, json.dumps(shown, indent=1)) for what, shown in distinct.items())
+    )

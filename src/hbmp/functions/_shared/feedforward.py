@@ -1,0 +1,112 @@
+"""What `linear` and `mlp` share: layers of weights trained in torch, kept and applied as plain arrays."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from hbmp._core.device import pick_device, to_numpy, to_torch
+from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
+from hbmp.functions._shared.base import HashFunction
+
+
+class FeedForward(HashFunction):
+    """Standardised features through ReLU layers to scores; a subclass says which hidden layers.
+
+    layers_ holds (weights, bias) of each layer, the standardisation folded into the first.
+    """
+
+    hidden: tuple = ()
+    dropout = 0.0
+    smoke = {"epochs": 2}
+
+    epochs: int | None
+    batch_size: int
+    lr: float
+    weight_decay: float
+    optimizer: str
+    schedule: str
+    verbose: bool
+
+    def learn(self, X, loss, *rest, n_bits, random_state=None):
+        """Minimise `loss(scores, *rest)` with minibatches; a loss that is a module is trained along."""
+        device = pick_device(self.device)
+        seed = draw_seed(as_generator(random_state))
+        mean, scale = _standardisation(X)
+        inputs = to_torch(((X - mean) / scale).astype(np.float32), device)
+        recipe = self._recipe(len(X))
+        data = ArrayBatches(inputs, *(to_torch(array, device) for array in rest), batch_size=recipe.batch_size)
+        with seeded(seed, device):
+            module = self._module(X.shape[1], n_bits).to(device)
+            loss = loss.to(device) if hasattr(loss, "to") else loss
+            self.loss_ = train(module, data, loss, recipe, seed=seed, progress=self.verbose, label="hash function")
+        self.layers_ = _folded(_layers(module), mean, scale)
+        return self
+
+    def rescale(self, factor, shift):
+        """Fold a factor and a shift of each score into the last layer."""
+        weights, bias = self.layers_[-1]
+        self.layers_[-1] = ((weights * factor).astype(np.float32), (bias * factor + shift).astype(np.float32))
+
+    def drop(self, columns):
+        """Leave these scores out of the last layer."""
+        weights, bias = self.layers_[-1]
+        self.layers_[-1] = (np.delete(weights, columns, axis=1), np.delete(bias, columns))
+
+    def project(self, X):
+        """Scores of the trained layers."""
+        out = np.asarray(X, dtype=np.float32)
+        for position, (weights, bias) in enumerate(self.layers_):
+            out = out @ weights + bias
+            if position < len(self.layers_) - 1:
+                np.maximum(out, 0, out=out)
+        return out
+
+    def _recipe(self, n_samples: int) -> Recipe:
+        batch_size = min(self.batch_size, max(8, n_samples // 4))
+        epochs = self.epochs
+        if epochs is None:  # about 3,000 steps, and every sample seen 10 to 200 times
+            epochs = int(np.clip(math.ceil(3000 * batch_size / n_samples), 10, 200))
+        return Recipe(
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            optimizer=self.optimizer,
+            schedule=self.schedule,
+        )
+
+    def _module(self, n_inputs: int, n_bits: int):
+        from torch import nn
+
+        sizes = [n_inputs, *self.hidden]
+        parts: list[nn.Module] = []
+        for a, b in itertools.pairwise(sizes):
+            parts += [nn.Linear(a, b), nn.ReLU(), nn.Dropout(self.dropout)]
+        return nn.Sequential(*parts, nn.Linear(sizes[-1], n_bits))
+
+
+def _standardisation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and scale of each feature; a constant feature keeps scale 1."""
+    mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    return mean, np.where(deviation > 1e-7 * (np.abs(mean) + 1), deviation, 1.0)
+
+
+def _layers(module) -> list[tuple[np.ndarray, np.ndarray]]:
+    from torch import nn
+
+    return [
+        (to_numpy(part.weight).T.astype(np.float64), to_numpy(part.bias).astype(np.float64))
+        for part in module
+        if isinstance(part, nn.Linear)
+    ]
+
+
+def _folded(layers, mean, scale) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The same function on raw features."""
+    weights = layers[0][0] / scale[:, None]
+    layers[0] = (weights, layers[0][1] - mean @ weights)
+    return [(np.ascontiguousarray(w, dtype=np.float32), b.astype(np.float32)) for w, b in layers]

@@ -1,0 +1,235 @@
+"""Where images come from: an array, files, or a Parquet column of encoded images. Each gives picture i and its name."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hbmp.images.decode import Picture
+
+_CACHED_BYTES = 512 * 2**20  # of row groups kept while pictures are taken from them
+
+
+class ArraySource:
+    """Pixels in memory, or memory-mapped: (n, h, w), (n, h, w, 1) or (n, h, w, 3) uint8."""
+
+    def __init__(self, array):
+        array = np.asanyarray(array)
+        if array.dtype != np.uint8 or array.ndim not in (3, 4) or (array.ndim == 4 and array.shape[3] not in (1, 3)):
+            raise ValueError(
+                f"An array of images is uint8 with the channels last, (n, h, w, 3) or (n, h, w); found {array.dtype} "
+                f"of shape {array.shape}."
+            )
+        if 0 in array.shape[1:]:
+            raise ValueError(f"Images need at least one pixel, found an array of shape {array.shape}.")
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def picture(self, row: int) -> Picture:
+        """Pixels of one image."""
+        return self.array[row]
+
+    def name(self, row: int) -> str:
+        """Its place in the array."""
+        return str(row)
+
+    def about(self) -> str:
+        """In words."""
+        return f"an array {self.array.shape}"
+
+
+class FileSource:
+    """Image files; with a folder, names are relative to it."""
+
+    def __init__(self, files: Sequence[str], folder: str | None = None):
+        self.files = list(files)
+        self.folder = folder
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def picture(self, row: int) -> Picture:
+        """The path of one image."""
+        return self.path(row)
+
+    def path(self, row: int) -> str:
+        """Where one image is."""
+        return self.files[row] if self.folder is None else os.path.join(self.folder, self.files[row])
+
+    def name(self, row: int) -> str:
+        """The path as it was given, or relative to the folder."""
+        return self.files[row]
+
+    def about(self) -> str:
+        """In words."""
+        return "files" if self.folder is None else f"the folder {self.folder}"
+
+
+class ParquetSource:
+    """A column of encoded images in one or more Parquet files: bytes, or {bytes, path} as Hugging Face writes them.
+
+    Row groups are read as they are needed and kept while they are few, so rows in order read every group once. An order
+    that jumps about reads a group for nearly every image of a file larger than what is kept; `read_together` mends it.
+    """
+
+    def __init__(self, files: Sequence[Path], column: str):
+        self.files = [str(file) for file in files]
+        self.column = column
+        groups = []
+        for number, file in enumerate(self.files):
+            groups += [(number, group, *sizes) for group, sizes in enumerate(_groups(file, column))]
+        self._place = [(number, group) for number, group, *_ in groups]
+        self._first = np.cumsum([0, *(n_rows for *_, n_rows, _ in groups)])
+        self._bytes = np.array([n_bytes for *_, n_bytes in groups], dtype=np.int64)
+        per_file = np.bincount([number for number, *_ in groups], [n for *_, n, _ in groups], len(self.files))
+        self._first_of_file = np.cumsum([0, *per_file]).astype(int)
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[int, Any] = OrderedDict()
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept")}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)
+        self._start()
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def picture(self, row: int) -> Picture:
+        """The encoded bytes of one image, or the path that stands in their place."""
+        value, file = self._value(row)
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, dict) and value.get("bytes") is not None:
+            return value["bytes"]
+        if isinstance(value, dict) and value.get("path"):
+            return os.path.join(os.path.dirname(file), value["path"])
+        return b""  # a missing image is one that cannot be read
+
+    def name(self, row: int) -> str:
+        """The path beside the bytes, or file and row."""
+        value, file = self._value(row)
+        path = value.get("path") if isinstance(value, dict) else None
+        return path or f"{os.path.basename(file)} row {row - self._first_of_file[self.files.index(file)]}"
+
+    def about(self) -> str:
+        """In words."""
+        return f"column {self.column!r} of {self.files[0]}" + (
+            f" and {len(self.files) - 1} more" * (len(self.files) > 1)
+        )
+
+    def read_together(self, rows: np.ndarray) -> np.ndarray:
+        """The positions of rows in a shuffled order, put so that every row group is read once.
+
+        Groups stay in the order in which they are first asked for. As many of them as half of what is kept holds are
+        one window (batches decoded ahead may need the next one), and within a window the order stays as it was.
+        """
+        group_of = np.searchsorted(self._first, rows, side="right") - 1
+        asked, first = np.unique(group_of, return_index=True)
+        asked = asked[np.argsort(first)]
+        if self._bytes[asked].sum() <= _CACHED_BYTES:
+            return np.arange(len(rows))
+        window_of = np.zeros(len(self._bytes), dtype=np.int64)
+        window, held = 0, 0
+        for group in asked:
+            if held and held + self._bytes[group] > _CACHED_BYTES // 2:
+                window, held = window + 1, 0
+            window_of[group], held = window, held + self._bytes[group]
+        return np.argsort(window_of[group_of], kind="stable")
+
+    def _group_of(self, row: int) -> int:
+        return int(np.searchsorted(self._first, row, side="right")) - 1
+
+    def _value(self, row: int) -> tuple[Any, str]:
+        group = self._group_of(row)
+        return self._column(group)[int(row - self._first[group])].as_py(), self.files[self._place[group][0]]
+
+    def _column(self, group: int):
+        """The column in one row group; those used longest ago make room."""
+        import pyarrow.parquet as pq
+
+        with self._lock:
+            if group not in self._kept:
+                file, inside = self._place[group]
+                with pq.ParquetFile(self.files[file]) as parquet:
+                    self._kept[group] = parquet.read_row_group(inside, columns=[self.column]).column(0).combine_chunks()
+            self._kept.move_to_end(group)
+            while len(self._kept) > 1 and sum(column.nbytes for column in self._kept.values()) > _CACHED_BYTES:
+                self._kept.popitem(last=False)
+            return self._kept[group]
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """One Parquet file, or those of a folder in order."""
+    if not path.exists():
+        raise ValueError(f"There is nothing at {path}; give a Parquet file or a folder of them.")
+    files = tables_in(path) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{path} is a folder without .parquet files.")
+    return files
+
+
+def tables_in(folder: Path) -> list[Path]:
+    """The Parquet files of a folder in order, without those that other programs keep for themselves."""
+    return [file for file in sorted(folder.rglob("*.parquet")) if not file.name.startswith((".", "_"))]
+
+
+def column_names(file: str | Path) -> list[str]:
+    """The columns of a Parquet file."""
+    return _schema(file).names
+
+
+def image_columns(file: str | Path) -> list[str]:
+    """The columns of a Parquet file that may hold encoded images."""
+    return [field.name for field in _schema(file) if _may_hold_images(field.type)]
+
+
+def _groups(file: str, column: str) -> list[tuple[int, int]]:
+    """Rows of each row group and bytes of its images, once the column is known to fit."""
+    found = image_columns(file)
+    if column not in found:
+        raise ValueError(
+            f"{file} has no column {column!r} of encoded images; its columns of bytes are: "
+            f"{', '.join(found) or 'none'}."
+        )
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as parquet:
+        groups = [parquet.metadata.row_group(i) for i in range(parquet.num_row_groups)]
+        chunks = [[group.column(i) for i in range(group.num_columns)] for group in groups]
+        return [
+            (group.num_rows, sum(c.total_uncompressed_size for c in parts if c.path_in_schema.split(".")[0] == column))
+            for group, parts in zip(groups, chunks, strict=True)
+        ]
+
+
+def _schema(file: str | Path):
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ImportError("Reading images from Parquet needs pyarrow: pip install 'hbmp[images]'.") from None
+    try:
+        return pq.read_schema(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{file} cannot be read as Parquet ({error}); write it again.") from error
+
+
+def _may_hold_images(kind) -> bool:
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return any(field.name == "bytes" and _may_hold_images(field.type) for field in kind)
+    return types.is_binary(kind) or types.is_large_binary(kind)

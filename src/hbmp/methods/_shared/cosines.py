@@ -1,0 +1,19 @@
+"""Cross-entropy over the cosines of scores with codes, of which the right one must be the nearest."""
+
+from __future__ import annotations
+
+from torch.nn import functional as F
+
+from hbmp.methods._shared.pairs import inner
+
+
+def cosine_cross_entropy(scores, labels, codes, scale, margin):
+    """The loss of each sample, (n,); 0 for a sample without labels.
+
+    scores : (n, b); labels : (n, c) rows of 0/1, a sample with several aims at all of them evenly; codes : (c, b)
+    scale, margin : factor of the cosines, and what is taken off those with right codes
+    """
+    cosines = inner(F.normalize(scores.float(), dim=1), F.normalize(codes, dim=1))
+    logits = scale * (cosines - margin * labels)
+    shares = labels / labels.sum(dim=1, keepdim=True).clamp(min=1)
+    return -(shares * F.log_softmax(logits, dim=1)).sum(dim=1)

@@ -1,0 +1,72 @@
+"""What the deep methods share: any hash function trained by gradients, on a loss of its scores and the labels.
+
+A method is its loss. `make_loss` gives a torch module that is called batch by batch as `loss(scores, *rest)` with the
+rows of whatever `loss_inputs` returns: the labels and the positions of the samples unless a method says otherwise. The
+same loss trains a small function on features and a whole network on images.
+
+Departs from the publications: all methods share one optimiser, schedule, batch size and number of steps (those of the
+hash function), because a comparison under one budget is what this package is for. The constants of the losses are
+the published ones where they carry over; a file says where they do not, and what that brought.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp._core.labels import as_classes, as_label_sets, has_label_sets
+from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._training.loop import seeded
+from hbmp.hasher import Hasher
+from hbmp.methods._shared.function import make_function
+
+
+class DeepHasher(Hasher):
+    """Base of the methods that are a loss; a subclass defines `make_loss`."""
+
+    supervised = True
+    takes_images = True
+    smoke = {"function": "linear"}
+
+    function: object
+    device: str
+    verbose: bool
+    random_state: object
+
+    def make_loss(self, labels: np.ndarray, seed: int):
+        """The loss as a torch module. labels: (n, c) 0/1, all of the training set; seed: for what it draws itself."""
+        raise NotImplementedError
+
+    def loss_inputs(self, X: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What the loss is given beside the scores: labels (n, c) and positions (n,)."""
+        return labels, np.arange(len(X))
+
+    def finish(self, loss) -> None:
+        """Keep what the trained loss holds (bit weights, a shift of the scores); most keep nothing."""
+
+    def _fit(self, X, y):
+        rng = as_generator(self.random_state)
+        labels = self._label_rows(X, y)
+        seed = draw_seed(rng)
+        self.function_ = make_function(self.function, X, device=self.device, verbose=self.verbose)
+        with seeded(seed):
+            loss = self.make_loss(labels, seed)
+        inputs = self.loss_inputs(X, labels)
+        self.function_.learn(X, loss, *inputs, n_bits=self.n_bits, random_state=draw_seed(rng))
+        self.finish(loss)
+
+    def _project(self, X):
+        return self.function_.project(X)
+
+    def _label_rows(self, X, y) -> np.ndarray:
+        """Labels as rows of 0/1: one column a class, or the label sets as they are."""
+        if y is None:
+            return np.zeros((len(X), 0), dtype=np.float32)
+        if has_label_sets(y):
+            if self.single_label:
+                raise ValueError(
+                    f"{type(self).__name__} is defined for one class an instance, found label sets of shape {y.shape}. "
+                    "Pass a vector of classes, or use a method that takes label sets, for example 'hbmp'."
+                )
+            return as_label_sets(y)
+        _, classes = np.unique(as_classes(y), return_inverse=True)
+        return np.eye(classes.max() + 1, dtype=np.float32)[classes]

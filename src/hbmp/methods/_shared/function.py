@@ -1,0 +1,42 @@
+"""The hash function of a method, from its name or as an object that the user passed."""
+
+from __future__ import annotations
+
+from sklearn.base import clone
+
+from hbmp._core import catalog
+from hbmp.images import is_images
+
+LARGE = 20_000
+"""Instances from which on a small network serves better than a kernel on 2,000 anchors. Ten classes, CIFAR-10 features,
+32 bits: among new images mAP 0.813 against 0.816 with 5,000 to learn from, 0.848 against 0.843 with 20,000, and 0.877
+against 0.865 with 50,000; among learned ones 0.916 against 0.866 with 50,000."""
+
+
+def suited_to(X) -> str:
+    """The name of the function that "auto" stands for."""
+    if is_images(X):
+        return "network"
+    return "kernel" if len(X) < LARGE else "mlp"
+
+
+def make_function(given, X, *, device="auto", verbose=False):
+    """A hash function to fit on X: "auto" suits it, a name takes its defaults, an object is copied as it is."""
+    if isinstance(given, str):
+        function = catalog.resolve("functions", suited_to(X) if given == "auto" else given)
+        shared = {"device": device, "verbose": verbose}
+        function.set_params(**{key: value for key, value in shared.items() if key in function.get_params()})
+    else:
+        function = copied(given, "function", "functions", "For example hbmp.functions.Linear().")
+    if function.takes_images != is_images(X):
+        found = "feature vectors" if function.takes_images else "images"
+        name = type(function).__name__
+        raise ValueError(f"{name} does not take {found}. Use function={suited_to(X)!r}, or leave it out.")
+    return function
+
+
+def copied(given, name, folder, hint):
+    """A copy of an object that the user passed, so that fitting leaves theirs untouched."""
+    if isinstance(given, type) or not hasattr(given, "fit"):
+        raise ValueError(f"{name} must be a name or an object from hbmp.{folder}, found {type(given).__name__}. {hint}")
+    return clone(given)
