@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hbmp import hamming, metrics
-from hbmp.methods._detail import TIE_BREAKING, DetailBits, explain, join_weights, residual, unit_rows
+from hbmp.methods.hbmp.detail import TIE_BREAKING, DetailBits, explain, join_weights, residual, unit_rows
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=25, deadline=None)

@@ -5,8 +5,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from hbmp import hamming, metrics, storage
-from hbmp.methods._detail import DetailBits, join_weights, unit_rows
+from hbmp import hamming, metrics
+from hbmp._core import storage
+from hbmp.methods.hbmp.detail import DetailBits, join_weights, unit_rows
 
 
 @pytest.fixture(scope="module")

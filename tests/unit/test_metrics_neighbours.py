@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from hbmp import metrics
-from hbmp.metrics import _ranking
+from hbmp.metrics import ranking
 
 
 def loop_nearest(query, database, matches, k):
@@ -95,7 +95,7 @@ def task():
 def test_blocks_do_not_matter(task, monkeypatch):
     labels = {"query_labels": task[4], "database_labels": task[5]}
     whole = metrics.neighbour_recall(*task[:4], **labels)
-    monkeypatch.setattr(_ranking, "_THREAD_BYTES", 8 * 200 * 3)
+    monkeypatch.setattr(ranking, "_THREAD_BYTES", 8 * 200 * 3)
     assert metrics.neighbour_recall(*task[:4], **labels) == whole
     assert 0 < whole < 1
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hbmp import hamming
-from hbmp.metrics._ranking import RankedList, make_ranker, score_queries
-from hbmp.metrics._settings import mean_of
+from hbmp.metrics.ranking import RankedList, make_ranker, score_queries
 from hbmp.metrics.relevance import Graded
+from hbmp.metrics.settings import mean_of
 
 
 def distinct_codes(codes: ArrayLike) -> int:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hbmp.metrics._ranking import make_ranker, score_queries
-from hbmp.metrics._settings import check_choice, mean_of
 from hbmp.metrics.precision import EMPTY_RULES, hits_scorer
+from hbmp.metrics.ranking import make_ranker, score_queries
 from hbmp.metrics.relevance import Relevance, as_relevance
+from hbmp.metrics.settings import check_choice, mean_of
 
 _GRID = 2.0**25  # squared, and summed over unit vectors, below 2^53
 _VALUES_AT_ONCE = 1 << 24  # coordinates normalised at a time

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from hbmp import hamming
-from hbmp.methods._unlabelled import Rebuilding
+from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.features import fit_atoms
 
 TIE_BREAKING = 0.9
@@ -37,7 +37,7 @@ class DetailBits(BaseEstimator):
     ----------
     coupling : float, default=0.5
         Influence of the bits on one another, from 0 to 1.
-    gain : float, default=1.2
+    gain : float, default=1.5
         Gain of the n_bits-th principal axis of the residual over the first, at least 1.
     n_iter : int, default=20
         Rounds of choosing bits and refitting atoms.
@@ -53,7 +53,7 @@ class DetailBits(BaseEstimator):
     weights_ : array of shape (n_bits,)
         Weights of the bits, of mean 1.
     scale_ : float
-        Factor that makes scores as large as those of the label bits, on average.
+        Factor from the agreement of a residual with its bits to scores of the given size.
     unexplained_ : array of shape (3,)
         Share of the squared length of the centred training features that is left by nothing (1), by label bits, and
         by all bits. It never rises.
@@ -75,14 +75,19 @@ class DetailBits(BaseEstimator):
     scale_: float
     unexplained_: NDArray[np.float64]
 
-    def __init__(self, *, coupling: float = 0.5, gain: float = 1.2, n_iter: int = 20, max_rows: int = 100_000) -> None:
+    def __init__(self, *, coupling: float = 0.5, gain: float = 1.5, n_iter: int = 20, max_rows: int = 100_000) -> None:
         self.coupling = coupling
         self.gain = gain
         self.n_iter = n_iter
         self.max_rows = max_rows
 
-    def fit(self, X: NDArray, label_scores: NDArray, n_bits: int, *, random_state: int | None = None) -> DetailBits:
-        """Learn n_bits detail bits from features (n, d) and the scores of their label bits (n, l)."""
+    def fit(
+        self, X: NDArray, label_scores: NDArray, n_bits: int, *, size: float = 1.0, random_state: int | None = None
+    ) -> DetailBits:
+        """Learn n_bits detail bits from features (n, d) and the scores of their label bits (n, l).
+
+        size: mean size of a detail score, in label scores; real-valued queries weigh details by it.
+        """
         features, signs = unit_rows(X), hamming.signs(label_scores)
         self.explained_ = explain(features, signs)
         rest = residual(features, signs, self.explained_)
@@ -92,8 +97,8 @@ class DetailBits(BaseEstimator):
         book = self.rebuilding_.pursue(rest, n_bits, random_state=random_state)
         self.weights_ = book.weights / max(float(book.weights.mean()), 1e-12)
         scores = self.rebuilding_.project(rest)
-        size = float(np.abs(scores).mean())
-        self.scale_ = float(np.abs(label_scores).mean()) / size if size > 0 else 1.0
+        mean_size = float(np.abs(scores).mean())
+        self.scale_ = size * float(np.abs(label_scores).mean()) / mean_size if mean_size > 0 else 1.0
         details = hamming.signs(scores).astype(np.float32)
         rebuilt = rest - details @ fit_atoms(details, rest)
         lengths = [_squared_length(part) for part in (features - features.mean(axis=0), rest, rebuilt)]
@@ -101,7 +106,7 @@ class DetailBits(BaseEstimator):
         return self
 
     def project(self, X: NDArray, label_scores: NDArray) -> NDArray[np.float32]:
-        """Scores of the detail bits (n, b), as large on average as those of the label bits."""
+        """Scores of the detail bits (n, b); their signs are the bits."""
         rest = residual(unit_rows(X), hamming.signs(label_scores), self.explained_)
         return (self.rebuilding_.project(rest) * np.float32(self.scale_)).astype(np.float32)
 
