@@ -115,7 +115,7 @@ def unit_rows(X: NDArray) -> NDArray[np.float32]:
     """Rows of unit length, float32; rows of zeros stay."""
     X = np.asarray(X, dtype=np.float32)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
-    return X / np.where(lengths > 0, lengths, np.float32(1))
+    return (X / np.where(lengths > 0, lengths, np.float32(1))).astype(np.float32)
 
 
 def explain(features: NDArray, signs: NDArray) -> NDArray[np.float32]:

@@ -96,13 +96,13 @@ def choose_details(
         return DetailChoice(0)
     keep = n - n_bits
     detail = DetailBits(n_iter=10).fit(base.features, base.scores[:, :keep], n_bits, random_state=random_state)
-    fine = tuple(detail.project(part.features, part.scores[:, :keep]) for part in (queries, database))
+    asked, stored = (detail.project(part.features, part.scores[:, :keep]) for part in (queries, database))
     totals = {}
     for real in (False, True):
         totals[real] = TIE_BREAKING
         for step in STEPS:
             weights = join_weights(label_weights(keep), detail.weights_, step * n_bits)
-            if step * n_bits > TIE_BREAKING and level[real] - precision(keep, real, fine, weights) <= price:
+            if step * n_bits > TIE_BREAKING and level[real] - precision(keep, real, (asked, stored), weights) <= price:
                 totals[real] = step * n_bits
     return DetailChoice(n_bits, totals[False], totals[True])
 
