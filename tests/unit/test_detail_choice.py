@@ -34,6 +34,11 @@ def test_bits_that_are_all_needed_stay():
     assert choose_details(learned, held, ones, random_state=0).n_bits == 0
 
 
+def test_long_codes_always_have_some_details():
+    learned, held = (part(seed, 600, 32, 60, 0.3) for seed in (2, 3))
+    assert choose_details(learned, held, ones, random_state=0).n_bits == 4
+
+
 def test_a_higher_price_buys_more_details():
     learned, held = (part(seed, 500, 32, 20, 0.12) for seed in (2, 3))
     found = [choose_details(learned, held, ones, price=price, random_state=0) for price in (0.0, 0.02, 0.1, 1.0)]

@@ -2,7 +2,8 @@
 
 Codes are nested, so the first n - m label bits are what remains of n bits when m become detail bits.
 
-    1  m          the largest of `SHARES` whose remaining label bits cost at most `PRICE` of the mAP of all n
+    1  m          the largest of `SHARES` whose remaining label bits lose at most `PRICE` of the mAP of all n; from
+                  `FLOOR_FROM` bits on at least the smallest
     2  total      sum of the detail weights, in label bits: the largest of `STEPS`, or tie-breaking, at the same price
     3  calibrated the same for real-valued queries, whose detail scores are scaled by what it says
 
@@ -26,8 +27,12 @@ SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75)
 """Shares of all bits that may become detail bits."""
 STEPS = (0.2, 0.5, 1.0)
 """Weights of one detail bit that are tried, in label bits; tie-breaking weights always stand."""
-PRICE = 0.005
-"""mAP that details may cost on held-out instances, in all."""
+PRICE = 0.004
+"""mAP that details may cost on held-out instances, in all. Of 0.003 to 0.0075, the largest that cost at most half a point
+on average over eight sets at 32 and 64 bits (docs/mathematics-detail.md)."""
+FLOOR_FROM = 32
+"""Code length from which the smallest share is always taken: it cost at most a point on any set, and without it items
+of a label can hardly be told apart."""
 _QUERIES, _MOST = 500, 4000
 
 LabelWeights = Callable[[int], NDArray]
@@ -88,8 +93,9 @@ def choose_details(
         return float(np.nan_to_num(found))
 
     level = {real: precision(n, real) for real in (False, True)}
-    n_bits = 0
-    for m in sorted({round(share * n) for share in shares} - {0, n}):
+    sizes = sorted({round(share * n) for share in shares} - {0, n})
+    n_bits = sizes[0] if n >= FLOOR_FROM and sizes else 0
+    for m in sizes:
         cost = np.mean([level[real] - precision(n - m, real) for real in (False, True)])
         n_bits = m if cost <= price else n_bits
     if n_bits == 0:
