@@ -28,8 +28,8 @@ SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75)
 STEPS = (0.2, 0.5, 1.0)
 """Weights of one detail bit that are tried, in label bits; tie-breaking weights always stand."""
 PRICE = 0.004
-"""mAP that details may cost on held-out instances, in all. Of 0.003 to 0.0075, the largest that cost at most half a point
-on average over eight sets at 32 and 64 bits (docs/mathematics-detail.md)."""
+"""mAP that details may cost on held-out instances. Of 0.003 to 0.0075 the largest that, with the floor below, cost at
+most half a point of test mAP on average over eight sets at 32 and 64 bits; the worst set lost one point."""
 FLOOR_FROM = 32
 """Code length from which the smallest share is always taken: it cost at most a point on any set, and without it items
 of a label can hardly be told apart."""
