@@ -1,7 +1,7 @@
 """PASCAL VOC 2007 trainval as features, images or both: 5,008 images with 20 labels, `val` queries `train`.
 
 Images are one array images.npy, uint8 (n, side, side, 3), in the order of the labels, which
-`python -m hbmp.experiments.recipes pack-images data/voc2007` makes of the JPEG files.
+which `hbmp fetch voc2007 --pack-images 112` makes of the JPEG files.
 """
 
 from __future__ import annotations

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from hbmp._core.table import Table
 from hbmp.experiments.paper import DataSource, TablePart, TableRow
+from hbmp.experiments.provenance import is_stale
 from hbmp.experiments.settings import SEEDS
+from hbmp.experiments.store import Record
 
 MISSING = "—"
+STALE = "†"
+STALE_NOTE = f"{STALE} The method's source has changed since; `hbmp reproduce NAME --refresh` runs it again."
 
 
 def own_score(record: dict, name: str) -> float | None:
@@ -29,8 +35,21 @@ def ours(
     part: TablePart, row: TableRow, source: DataSource, n_bits: int, by_key: dict, seeds=None
 ) -> tuple[float, float] | None:
     """Our mean and spread for one number of the paper."""
+    records = _records(part, row, source, n_bits, by_key, seeds)
+    return mean_and_spread(own_score(record, part.score) for record in records)
+
+
+def _records(
+    part: TablePart,
+    row: TableRow,
+    source: DataSource,
+    n_bits: int,
+    by_key: Mapping[str, Record],
+    seeds: Sequence[int] | None,
+) -> list[Record]:
+    """The records behind one number."""
     keys = [part.cell(row, source, n_bits, seed).key for seed in seeds or SEEDS]
-    return mean_and_spread(own_score(by_key[key], part.score) for key in keys if key in by_key)
+    return [by_key[key] for key in keys if key in by_key]
 
 
 def source_with_results(part: TablePart, by_key: dict, seeds=None) -> DataSource | None:
@@ -50,10 +69,12 @@ def part_table(part: TablePart, source: DataSource | None, by_key: dict, *, bits
         texts = []
         for place, n_bits in columns:
             found = ours(part, row, source, n_bits, by_key, seeds) if source else None
-            texts.append(compared(found, row.paper[place], comparable=comparable))
+            stale = source is not None and any(map(is_stale, _records(part, row, source, n_bits, by_key, seeds)))
+            texts.append(compared(found, row.paper[place], comparable=comparable) + (STALE if found and stale else ""))
         rows.append((row.name, *texts))
     header = ("method", *(f"{n_bits} bits" for _, n_bits in columns))
-    return Table(header, tuple(rows), part.title, part_caption(part, source))
+    note = f" {STALE_NOTE}" if any(STALE in text for row in rows for text in row) else ""
+    return Table(header, tuple(rows), part.title, part_caption(part, source) + note)
 
 
 def part_caption(part: TablePart, source: DataSource | None) -> str:

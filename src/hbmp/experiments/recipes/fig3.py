@@ -1,7 +1,7 @@
 """Figure 3 (supplement): t-SNE of 48-bit codes of queries, HBMP beside another method.
 
 The paper shows ten classes of ImageNet100 and MIHash; here CIFAR-10: codes of networks where a run on images kept them
-(`run-grid images --keep-codes`), else of functions on features, or the digits where those are missing.
+(`hbmp reproduce images --keep-codes`), else of functions on features, or the digits where those are missing.
 """
 
 from __future__ import annotations

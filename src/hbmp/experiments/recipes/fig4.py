@@ -1,7 +1,7 @@
 """Figure 4 (supplement): the ten nearest images of three queries, neighbours framed green, others red.
 
 The paper shows ImageNet100 and MIHash; here CIFAR-10: found by codes of networks where a run on images kept them
-(`run-grid images --keep-codes`), else of functions on features, or the digits where those are missing.
+(`hbmp reproduce images --keep-codes`), else of functions on features, or the digits where those are missing.
 """
 
 from __future__ import annotations

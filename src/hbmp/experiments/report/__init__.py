@@ -18,10 +18,11 @@ from hbmp.experiments.recipes import headline
 from hbmp.experiments.report import beyond as beyond_page
 from hbmp.experiments.report import figures as figure_pages
 from hbmp.experiments.report import methods as method_pages
-from hbmp.experiments.report import tables as result_tables
+from hbmp.experiments.report import tables as table_pages
 from hbmp.experiments.report.html_page import page, picture
 from hbmp.experiments.report.tables import PAPER_TABLES, group_name
 
+_SHOWN = ("settings", "plan", "source", "data", "machine", "versions")
 _MARKED = re.compile(r"(<!-- results:([\w.-]+) -->\n)(.*?)(<!-- /results -->)", flags=re.S)
 
 
@@ -35,7 +36,8 @@ def write(results_dir="results", out_html="report.html") -> Path:
         *_picture_sections(Path(results_dir)),
     ]
     if records:
-        sections.append(("Time", result_tables.timing_table(records).html()))
+        sections.append(("Time", table_pages.timing_table(records).html()))
+        sections.append(("Sources", table_pages.source_table(records).html()))
         sections.append(("Exact settings", _settings(records)))
     content = page("hbmp results", "hbmp: results", f"<p>{len(records)} finished cells.</p>", sections)
     out = Path(out_html)
@@ -46,8 +48,8 @@ def write(results_dir="results", out_html="report.html") -> Path:
 def markdown_tables(results_dir="results") -> dict[str, str]:
     """Every table by name: "summary", "table1" … "table7", "timings", "beyond", one a protocol, "methods." with all."""
     records = load_results(results_dir)
-    tables = {"summary": result_tables.summary_table(records).markdown()}
-    named = {**result_tables.paper_tables(records), **result_tables.protocol_tables(records)}
+    tables = {"summary": table_pages.summary_table(records).markdown()}
+    named = {**table_pages.paper_tables(records), **table_pages.protocol_tables(records)}
     for name, parts in named.items():
         tables[_marker(name)] = "\n\n".join(part.markdown() for part in parts)
     for name, table in method_pages.methods_tables(records).items():
@@ -55,7 +57,7 @@ def markdown_tables(results_dir="results") -> dict[str, str]:
     beyond = beyond_page.beyond_table(results_dir)
     if beyond is not None:
         tables["beyond"] = beyond.markdown()
-    tables["timings"] = result_tables.timing_table(records).markdown()
+    tables["timings"] = table_pages.timing_table(records).markdown()
     return tables
 
 
@@ -86,13 +88,13 @@ def fill_files(paths, results_dir="results") -> list[Path]:
 
 
 def _paper_sections(records) -> list[tuple[str, str]]:
-    tables = result_tables.paper_tables(records)
+    tables = table_pages.paper_tables(records)
     return [(_title(name), "".join(part.html() for part in tables[name])) for name in PAPER_TABLES]
 
 
 def _protocol_sections(records) -> list[tuple[str, str]]:
     sections = []
-    for name, tables in result_tables.protocol_tables(records).items():
+    for name, tables in table_pages.protocol_tables(records).items():
         mine = [record for record in records if group_name(record) == name]
         sections.append((name, _plots(mine) + "".join(table.html() for table in tables)))
     return sections
@@ -124,8 +126,8 @@ def _settings(records) -> str:
     """All settings of each kind of cell, seeds and code lengths aside, folded away."""
     distinct: dict[str, dict] = {}
     for record in records:
-        what = f"{group_name(record)}: {result_tables.describe(record['cell'])}"
-        shown = {key: record[key] for key in ("settings", "data", "machine", "versions")}
+        what = f"{group_name(record)}: {table_pages.describe(record['cell'])}"
+        shown = {key: record[key] for key in _SHOWN if key in record}
         distinct.setdefault(what, {"cell": record["cell"], **shown})
     return "".join(
         f"<details><summary>{html.escape(what)}</summary><pre>{html.escape(text)}</pre></details>"

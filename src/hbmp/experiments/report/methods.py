@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from hbmp import protocols
 from hbmp._core.table import Table
 from hbmp.experiments import scores
 from hbmp.experiments.image_grid import learned_anyway
-from hbmp.experiments.report.tables import LARGE_IMAGES, at_defaults, group_name, machine_text, mean_text
+from hbmp.experiments.report.tables import LARGE_IMAGES, at_defaults, group_name, machine_text, record_text, source_note
 from hbmp.hasher import get_method
 
 
@@ -49,10 +50,10 @@ def _table(name: str, records: list[dict]) -> Table:
             (
                 "".join(method),
                 "labels" if _uses_labels(method[0], protocol) else "none",
-                *(mean_text(scores.own_score(record, measure) for record in cells[n]) for n in lengths),
-                mean_text(_tie_aware(record, measure) for record in at),
-                mean_text(record["scores"].get(f"{measure}.real-valued") for record in at),
-                *(mean_text(scores.own_score(record, extra) for record in at) for extra in graded),
+                *(record_text(cells[n], lambda record: scores.own_score(record, measure)) for n in lengths),
+                record_text(at, lambda record: _tie_aware(record, measure)),
+                record_text(at, lambda record: record["scores"].get(f"{measure}.real-valued")),
+                *(record_text(at, partial(scores.own_score, name=extra)) for extra in graded),
                 _seconds(at),
                 _rate(at),
             )
@@ -73,8 +74,8 @@ def _table(name: str, records: list[dict]) -> Table:
         "shared where a method leaves them open), by its own distance: weighted where it has bit weights. Means over "
         f"the seeds that all methods of a column have. Sorted by {judged} bits. {protocol.caption} "
         f"{LARGE_IMAGES + ' ' if name.endswith('images') else ''}"
-        f"Times are of one cell among several on {'; '.join(machines)}."
-    )
+        f"Times are of one cell among several on {'; '.join(machines)}. {source_note(records)}"
+    ).rstrip()
     return Table(header, tuple(rows), f"{name}: every method", caption, n_names=2)
 
 

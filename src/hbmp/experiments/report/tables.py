@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from hbmp import protocols
 from hbmp._core import catalog
 from hbmp._core.table import Table
-from hbmp.experiments import scores as result_tables
+from hbmp.experiments import provenance, scores
 from hbmp.experiments.settings import (
     IMAGE_EPOCHS,
     IMAGE_NETWORK,
@@ -22,9 +23,12 @@ from hbmp.experiments.settings import (
     default_params,
     network,
 )
+from hbmp.experiments.store import Record
 
 PAPER_TABLES = tuple(f"table{number}" for number in range(1, 8))
 _LARGE = ", large images"
+STALE = scores.STALE
+STALE_NOTE = scores.STALE_NOTE
 LARGE_IMAGES = "Large images are of 224 px and encoded with their mirror images; the others are of 160 px."
 _READINGS = {"": "plain", ".weighted": "weighted", ".real-valued": "real-valued query"}
 _AFFINITIES = {"label_overlap": "by number of shared labels", "distance_levels": "distance levels"}
@@ -41,10 +45,8 @@ def paper_tables(records: list[dict]) -> dict[str, list[Table]]:
     tables = {}
     for name in PAPER_TABLES:
         parts = catalog.load_module("recipes", name).PARTS
-        sources = [result_tables.source_with_results(part, by_key) for part in parts]
-        tables[name] = [
-            result_tables.part_table(part, source, by_key) for part, source in zip(parts, sources, strict=True)
-        ]
+        sources = [scores.source_with_results(part, by_key) for part in parts]
+        tables[name] = [scores.part_table(part, source, by_key) for part, source in zip(parts, sources, strict=True)]
     return tables
 
 
@@ -143,7 +145,7 @@ def summary_table(records: list[dict]) -> Table:
             continue
         measure = protocols.get(cell["protocol"]).measures[0].name
         methods = groups.setdefault((group_name(record), measure), defaultdict(lambda: defaultdict(dict)))
-        methods[cell["method"]][cell["bits"]][cell["seed"]] = result_tables.own_score(record, measure) or 0.0
+        methods[cell["method"]][cell["bits"]][cell["seed"]] = scores.own_score(record, measure) or 0.0
     mine = {place: methods.pop("hbmp") for place, methods in sorted(groups.items()) if "hbmp" in methods}
     lengths = sorted({n_bits for cells in mine.values() for n_bits in cells})
     rows = []
@@ -196,6 +198,22 @@ def timing_table(records: list[dict]) -> Table:
     return Table(header, tuple(rows), caption=caption, n_names=2)
 
 
+def source_table(records: list[Record]) -> Table:
+    """How many results today's source of their method made, how many an older one, and how many an unknown one."""
+    rows = []
+    for name, group in _grouped(records):
+        stale = sum(map(provenance.is_stale, group))
+        unknown = [record for record in group if not provenance.has_source(record)]
+        versions = ", ".join(sorted({record.get("versions", {}).get("hbmp", "?") for record in unknown}))
+        text = f"{len(unknown)} of version {versions}" if unknown else "0"
+        rows.append((name, str(len(group) - stale - len(unknown)), str(stale), text))
+    caption = (
+        "Number of results by the source of their method. Current: the hash of the method's source is still the same. "
+        f"Stale: it has changed since; tables mark such numbers with {STALE}. Unknown: lines without a hash."
+    )
+    return Table(("protocol", "current", "stale", "source unknown"), tuple(rows), caption=caption)
+
+
 def machine_text(record: dict) -> str:
     """Processor and cores, and the GPU where one was used."""
     machine = record["machine"]
@@ -217,16 +235,19 @@ def _measure_tables(name: str, records: list[dict]) -> list[Table]:
         rows = []
         for setting, cells in sorted(by_setting(records).items()):
             for reading, words in _READINGS.items():
-                texts = [
-                    mean_text(record["scores"].get(measure.name + reading) for record in cells.get(n, ()))
-                    for n in lengths
-                ]
-                if any(text != result_tables.MISSING for text in texts):
+                value = _score_named(measure.name + reading)
+                texts = [record_text(cells.get(n, ()), value) for n in lengths]
+                if any(text != scores.MISSING for text in texts):
                     rows.append((setting, words, *texts))
         header = ("setting", "distance", *(f"{n} bits" for n in lengths))
         caption = _group_caption(protocol, records) if measure is protocol.measures[-1] else ""
         tables.append(Table(header, tuple(rows), f"{name}: {measure.name}", caption, n_names=2))
     return tables
+
+
+def _score_named(name: str) -> Callable[[Record], float | None]:
+    """The score of that name as a function of a record."""
+    return lambda record: record["scores"].get(name)
 
 
 def _group_caption(protocol, records: list[dict]) -> str:
@@ -241,14 +262,27 @@ def _group_caption(protocol, records: list[dict]) -> str:
     for count, total in sorted(unseen):
         sentences.append(f"{count} of {total} queries have a label set never seen in training ({count / total:.1%}).")
     sentences.append(f"Mean over seeds {', '.join(map(str, seeds))} where a cell has them, ± one standard deviation.")
-    return " ".join(sentences)
+    sentences.append(source_note(records))
+    return " ".join(filter(None, sentences))
 
 
-def mean_text(values) -> str:
+def record_text(records: Iterable[Record], value: Callable[[Record], float | None]) -> str:
+    """Mean of a value over records, marked where one of the records is stale."""
+    records = list(records)
+    text = mean_text(map(value, records))
+    return text + (STALE if text != scores.MISSING and any(map(provenance.is_stale, records)) else "")
+
+
+def source_note(records: Iterable[Record]) -> str:
+    """The sentence below a table that holds stale numbers, or nothing."""
+    return STALE_NOTE if any(map(provenance.is_stale, records)) else ""
+
+
+def mean_text(values: Iterable[float | None]) -> str:
     """Mean over seeds, with one standard deviation where there are several."""
-    found = result_tables.mean_and_spread(values)
+    found = scores.mean_and_spread(values)
     if found is None:
-        return result_tables.MISSING
+        return scores.MISSING
     return f"{found[0]:.3f}" + (f" ± {found[1]:.3f}" if found[1] else "")
 
 
