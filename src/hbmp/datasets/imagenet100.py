@@ -6,6 +6,7 @@ per line: a path, then 100 columns of 0/1 or the class number. The database list
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class ImageNet100(DataSet):
         raise self.missing(folder, f"{names[paths.index(None)]} and {len(paths) - len(found) - 1} more images")
 
 
-def _read_list(path: Path):
+def _read_list(path: Path) -> Iterator[tuple[str, str]]:
     """(image path, label text) of every line."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         name, _, label = line.strip().partition(" ")

@@ -74,9 +74,10 @@ def _read_mat(path: Path) -> dict[str, Any]:
             "save('LabelMe_gist.mat', 'gist', '-v7') and use that file."
         )
     try:
-        return loadmat(path, variable_names=("gist", "img"))
+        variables: dict[str, Any] = loadmat(path, variable_names=("gist", "img"))
     except (MatReadError, ValueError, TypeError, OSError, EOFError, NotImplementedError) as error:
         raise ValueError(f"{path} cannot be read as a MATLAB file ({error}); fetch it again.") from error
+    return variables
 
 
 def _images(stored: NDArray[Any] | None, count: int) -> NDArray[Any] | None:

@@ -127,7 +127,8 @@ def _zeros_and_ones(path: Path, columns: int) -> NDArray[Any]:
     values = text[digit] - np.uint8(ord("0"))
     if values.size == 0 or values.size % columns:
         raise ValueError(f"{path} must hold {columns} values per line; found {values.size} values, so it is cut short.")
-    return values.reshape(-1, columns)
+    matrix: NDArray[Any] = values.reshape(-1, columns)
+    return matrix
 
 
 def _images(folder: Path, kept: NDArray[Any], count: int) -> list[str] | None:

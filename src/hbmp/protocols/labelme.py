@@ -88,7 +88,7 @@ class LabelMe(Protocol):
         Split
             Training, query and database rows.
         """
-        n_rows = len(data.features)
+        n_rows = len(data)
         if n_rows < self.n_query + self.n_train:
             raise ValueError(
                 f"{self.name} draws {self.n_query} queries and {self.n_train} to train; {data.name} has {n_rows} rows. "
@@ -118,7 +118,8 @@ class LabelMe(Protocol):
         if not self.normalize:
             return rows
         rows = rows - rows[split.train].mean(axis=0)
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return rows
 
     def relevance(self, data: Data, split: Split) -> metrics.Relevance:
         """Grades by distance, with the thresholds of the training set.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp.datasets import Data
 from hbmp.protocols._shared.base import Measure, Split, ndcg_measures
@@ -64,7 +67,7 @@ class Nus1(_FrequentConcepts):
             Training, query and database rows.
         """
         labels, rng = self.labels(data), np.random.default_rng(seed)
-        used = labels.any(axis=1)
+        used: NDArray[Any] = np.asarray(labels.any(axis=1))
         free = used.copy()
         query = draw_per_concept(labels, self.query_per_concept, free, rng)
         train = draw_per_concept(labels, self.train_per_concept, free, rng)

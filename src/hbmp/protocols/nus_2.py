@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp.datasets import Data
 from hbmp.protocols._shared.base import Measure, Split
@@ -60,7 +63,7 @@ class Nus2(_FrequentConcepts):
             Training, query and database rows.
         """
         labels = self.labels(data)
-        free = labels.any(axis=1)
+        free: NDArray[Any] = np.asarray(labels.any(axis=1))
         query = draw_per_concept(labels, self.query_per_concept, free, np.random.default_rng(seed))
         others = np.flatnonzero(free)
         return Split(train=others, query=query, database=others)

@@ -1,8 +1,8 @@
 """The contract of every data set: labels with features or images, read from a folder in its official layout.
 
 A data set is one file with one class on `DataSet`: facts (title, origin and layout of its files) and `load(folder)`.
-The file `fashion_mnist.py` is called "fashion-mnist" and is read from the folder `fashion-mnist` of the data directory. Any
-other folder of feature arrays or images in the data directory is a data set under its own name.
+The file `fashion_mnist.py` is called "fashion-mnist" and is read from the folder `fashion-mnist` of the data directory.
+Any other folder of feature arrays or images in the data directory is a data set under its own name.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Data:
         digest = hashlib.sha256()
         content = self.images if self.features is None else self.features
         for values in (self.labels, content):
-            if isinstance(values, NDArray[Any]):
+            if isinstance(values, np.ndarray):
                 _digest_array(digest, values)
             elif values is not None:
                 names: Any = getattr(values, "names", values)  # of `hbmp.Images`, or a list of paths

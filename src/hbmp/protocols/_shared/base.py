@@ -361,7 +361,7 @@ class Protocol:
         ranks = metrics.curve_ranks(relevance.shape[1], n_points)
         values: dict[str, NDArray[Any]] = {}
         for ranking in _rankings(query_codes, query_scores, weights):
-            scorers = {
+            scorers: dict[str, Callable[[Any], Any]] = {
                 measure.name + reading: measure.scorer(relevance, ties=ties, largest_grade=largest)
                 for measure in self.measures
                 for reading, ties in ranking.readings.items()
