@@ -157,7 +157,7 @@ def test_settings_are_chosen_on_training_rows_within_the_budget():
     assert Recorder.seen[-1][2] == 0.0
     held_out = len(found.split.train) - len(Recorder.seen[0][0])
     assert held_out == round(0.2 * len(found.split.train))
-    assert "up to 4 of each method's own grid" in found.caption
+    assert "up to 4 per method from its own grid" in found.caption
     assert "shift=0.0" in found.to_markdown()
     Recorder.seen = []
     hbmp.compare(X, Y, methods={"mine": Recorder()}, bits=[16], validation=2, **QUIET)

@@ -229,7 +229,7 @@ def _build(cell: MethodRun, settings: dict[str, Any]) -> Hasher:
     """The method with these settings, not fitted."""
     if isinstance(cell.method, str):
         return make_method(cell.method, cell.bits, settings, seed=cell.seed, device=cell.device)
-    method = clone(cell.method).set_params(n_bits=cell.bits, **settings)
+    method: Hasher = clone(cell.method).set_params(n_bits=cell.bits, **settings)
     if method.get_params().get("random_state", 0) is None:
         method.set_params(random_state=cell.seed)
     return method

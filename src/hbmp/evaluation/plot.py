@@ -83,7 +83,8 @@ def spread(wanted: NDArray[Any], gap: float, low: float, high: float) -> NDArray
 
     ranks = gap * np.arange(len(wanted))
     top = max(low, high - ranks[-1]) if len(wanted) else low
-    return np.clip(isotonic_regression(np.asarray(wanted, dtype=float) - ranks), low, top) + ranks
+    heights: NDArray[Any] = np.clip(isotonic_regression(np.asarray(wanted, dtype=float) - ranks), low, top) + ranks
+    return heights
 
 
 def _lines(comparison: Comparison, lengths: list[int]) -> Figure:

@@ -222,7 +222,7 @@ def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any] | None:
 
 def as_features(X: Any, name: str = "X") -> NDArray[Any]:
     """Finite features (n, d); an array is not copied."""
-    features = np.asanyarray(X)
+    features: NDArray[Any] = np.asanyarray(X)
     if features.ndim != 2 or features.dtype.kind not in "fiub" or 0 in features.shape:
         raise ValueError(
             f"{name} must be an (n, d) array of numbers; found {features.dtype} of shape {features.shape}."

@@ -117,9 +117,9 @@ class LabelMe(Protocol):
         rows = np.asarray(data.features, dtype=np.float32)
         if not self.normalize:
             return rows
-        rows = rows - rows[split.train].mean(axis=0)
-        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        return rows
+        centred: NDArray[Any] = rows - rows[split.train].mean(axis=0)
+        unit: NDArray[Any] = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+        return unit
 
     def relevance(self, data: Data, split: Split) -> metrics.Relevance:
         """Grades by distance, with the thresholds of the training set.
