@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import datasets
-from hbmp.datasets import Data
 from hbmp.experiments import Cell, figures, load_results
 from hbmp.experiments.running import Folder
 from hbmp.experiments.settings import network
@@ -108,7 +107,7 @@ def codes(items: str, lengths: tuple[int, ...], seed: int, improve: str = "resam
     return found
 
 
-def unmatched(data: Data, n_features: int | None, function: list[Any], device: str) -> Record:
+def unmatched(data: Any, n_features: int | None, function: list[Any], device: str) -> Record:
     """Bit errors of a function on the training images of CIFAR-10, 32 bits, as a fraction."""
     from hbmp.methods import make_method
 

@@ -79,7 +79,7 @@ def neighbourhood(name: str, data: Any, *, few: bool, seed: int) -> Any:
         chosen = rng.choice(n_classes, 10, replace=False) if few else np.arange(n_classes)
         return affinities.SameClass().fit(None, np.sort(chosen))
     if name == "label-sets":
-        labels = protocols.get("nus-1").labels(data)
+        labels: Any = protocols.get("nus-1").labels(data)
         sets = np.unique(labels[labels.any(axis=1)], axis=0)
         return affinities.SharedLabels().fit(None, sets[rng.choice(len(sets), 10, replace=False)] if few else sets)
     labelme = protocols.LabelMe()

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from hbmp import datasets, protocols
 from hbmp._core import catalog
-from hbmp.datasets import Data
 from hbmp.experiments import figures
 from hbmp.experiments.running import Folder
 from hbmp.experiments.settings import BEST_HBMP
@@ -72,7 +71,7 @@ def reproduce(
 
 
 def at_hand(data_dir: Folder | None) -> Any:
-    """(data: Data, protocol: Any, one sentence): CIFAR-10 features, or the digits of scikit-learn."""
+    """(data: Any, protocol: Any, one sentence): CIFAR-10 features, or the digits of scikit-learn."""
     try:
         return datasets.load(FEATURES, data_dir), protocols.get("cifar-1"), f"Drawn from {FEATURES}."
     except FileNotFoundError as error:
@@ -80,7 +79,7 @@ def at_hand(data_dir: Folder | None) -> Any:
         return datasets.load("digits", data_dir), protocols.get("cifar-1", **DIGITS), note
 
 
-def points(data: Data, protocol: Any, settings: Record, device: str) -> Record:
+def points(data: Any, protocol: Any, settings: Record, device: str) -> Record:
     """Two-dimensional positions of the query codes, and their classes."""
     from hbmp.methods import make_method
 
@@ -91,7 +90,7 @@ def points(data: Data, protocol: Any, settings: Record, device: str) -> Record:
     return {**places(codes, settings["seed"]), "classes": data.labels[split.query].tolist()}
 
 
-def points_of_images(data: Data, codes: Record, seed: int) -> Record:
+def points_of_images(data: Any, codes: Record, seed: int) -> Record:
     """The same from codes that a run on images kept."""
     return {**places(codes["query"], seed), "classes": data.labels[codes["query_rows"]].tolist()}
 

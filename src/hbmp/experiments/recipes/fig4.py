@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from hbmp import datasets, protocols
 from hbmp._core import catalog
-from hbmp.datasets import Data
 from hbmp.experiments import figures
 from hbmp.experiments.recipes.fig3 import DIGITS, FEATURES, RIVALS
 from hbmp.experiments.running import Folder
@@ -87,7 +86,7 @@ def at_hand(data_dir: Folder | None) -> Any:
         return digits, digits.images, protocols.get("cifar-1", **DIGITS), note
 
 
-def retrieve(data: Data, protocol: Any, settings: Record, device: str) -> Record:
+def retrieve(data: Any, protocol: Any, settings: Record, device: str) -> Record:
     """The nearest database rows of one query of each of three classes, by the method's own distance."""
     from hbmp.methods import make_method
 
@@ -100,7 +99,7 @@ def retrieve(data: Data, protocol: Any, settings: Record, device: str) -> Record
     return _nearest(signs, database, method.bit_weights_, data.labels, split.query[chosen], split.database)
 
 
-def retrieve_images(data: Data, codes: Record, seed: int) -> Record:
+def retrieve_images(data: Any, codes: Record, seed: int) -> Record:
     """The same from codes that a run on images kept."""
     labels = data.labels
     chosen = _three(labels[codes["query_rows"]], seed)

@@ -113,7 +113,7 @@ def _judged_length(records: list[Record]) -> int:
 
 
 def _tie_aware(record: Record, measure: str) -> float | None:
-    found = record["scores"]
+    found: dict[str, float] = record["scores"]
     return found.get(f"{measure}.weighted.tie-aware", found.get(f"{measure}.tie-aware"))
 
 

@@ -88,7 +88,7 @@ def describe(cell: dict[str, Any]) -> str:
         others = dict(cell["params"])
         words = [_piece(others.pop("function"))] if "function" in others else []
         words += [f"{key} {value}" for key, value in sorted(others.items())]
-        return cell["method"] + (f" ({', '.join(words)})" if words else "")
+        return str(cell["method"]) + (f" ({', '.join(words)})" if words else "")
     params = dict(cell["params"])
     words = ["HBMP"]
     if cell["codes"] == "function":
