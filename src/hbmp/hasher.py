@@ -22,14 +22,14 @@ _ROWS = 65_536  # rows projected at a time
 class Hasher(TransformerMixin, BaseEstimator):
     """Base of all methods: features in, codes in {-1, +1} out.
 
-    Each method carries its facts: `paper`, the publication; `supervised`, whether it needs labels; `smoke`, the
+    Each method carries its facts: `citation`, the publication; `supervised`, whether it needs labels; `smoke`, the
     cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise;
     `single_label`, that it is defined for classes alone and refuses label sets; `takes_images`, that it can be fitted
     on images too; `search`, the settings that `hbmp.compare(validation=…)` may try in place of the defaults, {name:
     [values]} or a list of such, as scikit-learn's `ParameterGrid` takes them; empty where there is nothing to tune.
     """
 
-    paper = ""
+    citation = ""
     supervised = False
     smoke: dict = {}
     never_rises: str | None = None
@@ -56,16 +56,11 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def project(self, X) -> np.ndarray:
         """Scores before the sign, float32, shape (n, n_bits)."""
-        check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        scores = np.empty((len(X), self.n_bits), dtype=np.float32)
-        for start in range(0, len(X), _ROWS):
-            scores[start : start + _ROWS] = self._project(X[start : start + _ROWS])
-        return scores
+        return self._by_blocks(X, self._project)
 
     def transform(self, X) -> np.ndarray:
         """Codes in {-1, +1}, int8, shape (n, n_bits); sign(0) is +1."""
-        return hamming.signs(self.project(X))  # HBMP Eq. 11
+        return hamming.signs(self._by_blocks(X, self._sign_scores))  # HBMP Eq. 11
 
     def score(self, X, y) -> float:
         """Mean average precision when every row queries all the others by this method's distance."""
@@ -101,11 +96,24 @@ class Hasher(TransformerMixin, BaseEstimator):
             raise ValueError(f"This {name} takes images, found {_described(X)}.")
         return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
+    def _by_blocks(self, X, score) -> np.ndarray:
+        """Scores of checked rows, a block at a time."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        scores = np.empty((len(X), self.n_bits), dtype=np.float32)
+        for start in range(0, len(X), _ROWS):
+            scores[start : start + _ROWS] = score(X[start : start + _ROWS])
+        return scores
+
     def _fit(self, X: np.ndarray, y) -> None:
         raise NotImplementedError
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         raise NotImplementedError
+
+    def _sign_scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores with the signs of `_project`, where these cost less."""
+        return self._project(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bit_weights_")

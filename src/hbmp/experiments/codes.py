@@ -132,6 +132,8 @@ def learned_codes(method: Any, inputs: Any, labels: NDArray[Any] | None, split: 
         facts["unmatched_bits"] = float(method.unmatched_)
     if hasattr(method, "codebook_"):
         facts |= _book_facts(method.codebook_)
+    if hasattr(method, "plan_"):
+        facts["plan"] = method.plan_.as_dict()
     query = hamming.signs(scores)
     return Codes(query, database, np.asarray(method.bit_weights_), scores, seconds, facts)
 
@@ -207,8 +209,7 @@ def target_codes(method: Any, labels: NDArray[Any] | None, split: Split, *, item
         raise ValueError("Target codes come from labels, and this protocol has none. Use codes='function'.")
     used = labels[split.train] if items == "train" else labels[np.union1d(split.query, split.database)]
     start = time.perf_counter()
-    affinity = method.label_affinity(used).fit(None, used)
-    book = method.infer(affinity, used, seed)
+    book = method.infer(used, seed)
     fitted = time.perf_counter()
     query, unseen = _codes_of(book, labels[split.query])
     database, unseen_database = _codes_of(book, labels[split.database])

@@ -24,7 +24,7 @@ from typing import Any
 from hbmp.experiments import Cell
 from hbmp.experiments.settings import IMAGE_HBMP, LARGE_NETWORK, SCHEMES, SEEDS, hbmp, network
 from hbmp.hasher import get_method
-from hbmp.methods.hbmp.training_plan import LEAST_BITS
+from hbmp.methods.hbmp.plan import LEAST_BITS
 
 DATA = {"cifar-1": "cifar10", "voc2007": "voc2007", "cifar-2": "cifar10"}
 BITS = {"cifar-1": (12, 24, 32, 48), "voc2007": (12, 24, 32, 48), "cifar-2": (16, 24, 32, 48)}

@@ -79,7 +79,7 @@ class BiHalf(DeepHasher):
     32 bits). A linear function it holds near its random start (0.118); with pull=0.3 that gives 0.426.
     """
 
-    paper = "Li & van Gemert, AAAI 2021"
+    citation = "Li & van Gemert, AAAI 2021"
     supervised = False
     smoke = {"function": Linear(epochs=2)}
     search = {"pull": [0.3, 1.0, 3.0, 6.0, 12.0]}

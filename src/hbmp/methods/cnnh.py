@@ -96,7 +96,7 @@ class CNNH(Hasher):
     verbose : show progress on stderr
     """
 
-    paper = "Xia et al., AAAI 2014"
+    citation = "Xia et al., AAAI 2014"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "sweeps": 2}
     never_rises = "loss_"

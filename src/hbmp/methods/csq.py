@@ -78,7 +78,7 @@ class CSQ(DeepHasher):
     0.824, of random ones 0.805.
     """
 
-    paper = "Yuan, Wang, Zhang, Tay, Jie, Liu & Feng, CVPR 2020"
+    citation = "Yuan, Wang, Zhang, Tay, Jie, Liu & Feng, CVPR 2020"
     smoke = {"function": Linear(epochs=2)}
     search = {"quantisation": [1e-4, 0.05, 0.5], "centres": ["auto", "bernoulli"]}
 

@@ -77,7 +77,7 @@ class DPN(DeepHasher):
     Attributes: centres_ (c, n_bits), the targets in the order of the sorted classes, or of the columns of y.
     """
 
-    paper = "Fan, Ng, Ju, Zhang & Chan, IJCAI 2020"
+    citation = "Fan, Ng, Ju, Zhang & Chan, IJCAI 2020"
     smoke = {"function": Linear(epochs=2), "adapt": True}
     search = {"margin": [0.5, 1.0, 2.0], "centres": ["bernoulli", "auto"]}
 

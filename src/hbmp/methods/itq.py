@@ -29,7 +29,7 @@ class ITQ(Hasher):
     random_state : seed of the rotation at the start
     """
 
-    paper = "Gong & Lazebnik, CVPR 2011"
+    citation = "Gong & Lazebnik, CVPR 2011"
     smoke = {"n_iter": 3}
     never_rises = "loss_"
 

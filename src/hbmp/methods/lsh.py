@@ -27,7 +27,7 @@ class LSH(Hasher):
     random_state : seed of the hyperplanes
     """
 
-    paper = "Charikar, STOC 2002"
+    citation = "Charikar, STOC 2002"
 
     def __init__(self, n_bits=32, *, centre=True, random_state=None):
         self.n_bits = n_bits

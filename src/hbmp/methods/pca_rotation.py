@@ -28,7 +28,7 @@ class PCARotation(Hasher):
     random_state : seed of the rotation
     """
 
-    paper = "Jégou et al., CVPR 2010; Gong & Lazebnik, CVPR 2011 (PCA-RR)"
+    citation = "Jégou et al., CVPR 2010; Gong & Lazebnik, CVPR 2011 (PCA-RR)"
 
     def __init__(self, n_bits=32, *, random_state=None):
         self.n_bits = n_bits

@@ -19,7 +19,7 @@ class PCASign(Hasher):
     random_state : seed of the randomised solver, used for many features
     """
 
-    paper = "Wang, Kumar & Chang, CVPR 2010 (PCA hashing)"
+    citation = "Wang, Kumar & Chang, CVPR 2010 (PCA hashing)"
 
     def __init__(self, n_bits=32, *, random_state=None):
         self.n_bits = n_bits

@@ -78,7 +78,7 @@ class SDH(Hasher):
     random_state : seed of the anchors and of the codes at the start
     """
 
-    paper = "Shen et al., CVPR 2015"
+    citation = "Shen et al., CVPR 2015"
     supervised = True
     smoke = {"n_anchors": 20, "n_iter": 2}
     search = {"width": [0.5, 0.7, 1.0], "function_ridge": [1e-2, 1.0]}

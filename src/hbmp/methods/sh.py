@@ -45,7 +45,7 @@ class SH(Hasher):
     random_state : seed of the solver that many features need
     """
 
-    paper = "Weiss, Torralba & Fergus, NIPS 2008"
+    citation = "Weiss, Torralba & Fergus, NIPS 2008"
 
     def __init__(self, n_bits=32, *, random_state=None):
         self.n_bits = n_bits

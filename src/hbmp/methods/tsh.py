@@ -41,7 +41,7 @@ class TSH(Hasher):
     verbose : show progress on stderr
     """
 
-    paper = "Lin et al., ICCV 2013"
+    citation = "Lin et al., ICCV 2013"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "steps": 5}
     search = {"loss": ["ksh", "bre", "hinge"]}

@@ -22,7 +22,7 @@ from hbmp.experiments import Cell, figures, load_results
 from hbmp.experiments.running import Folder
 from hbmp.experiments.settings import network
 from hbmp.experiments.store import Record
-from hbmp.methods.hbmp.training_plan import LEAST_BITS
+from hbmp.methods.hbmp.plan import LEAST_BITS
 
 BITS = (4, 8, 12, 16, 24, 32, 40, 48, 64)
 N_CLASSES, N_INSTANCES, N_QUERIES, REPEATS = 10, 1000, 100, 5
