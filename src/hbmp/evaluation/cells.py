@@ -149,7 +149,7 @@ def _numbered(number: int, trial: Trial, cell: MethodRun) -> tuple[int, MethodRe
 
 def measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None]:
     """The result of one run, and its model if kept."""
-    import torch  # noqa: F401  before the clock runs: the first method that needs it would pay for loading it
+    import torch  # noqa: F401  imported before timing starts, or the first method that needs it would pay
 
     try:
         return _measure(trial, cell)

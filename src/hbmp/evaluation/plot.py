@@ -95,7 +95,7 @@ def _lines(comparison: Comparison, lengths: list[int]) -> Figure:
     figure = Figure(figsize=(7.6, height))
     axis = figure.add_axes(
         (0.09, 0.5 / height, 0.57, 1 - 0.8 / height)
-    )  # fixed, so that labels stay where they are put
+    )  # fixed, so that labels keep their positions
     crowded = _is_crowded(points)
     heights = {method: _heights(list(scores.values()), crowded) for method, scores in points.items()}
     for place, (method, scores) in enumerate(points.items()):

@@ -438,7 +438,7 @@ def _outcomes(cells: Sequence[Cell], jobs: int, options: dict[str, Any]) -> Iter
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=setup) as pool:
         futures = {pool.submit(_try, cell, options): cell for cell in cells}
         for future in as_completed(futures):
-            yield futures[future], future.exception() or future.result()  # the first where its process died
+            yield futures[future], future.exception() or future.result()  # exception() is set if the process died
 
 
 def _try(cell: Cell, options: dict[str, Any]) -> Exception | None:

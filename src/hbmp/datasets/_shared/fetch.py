@@ -150,7 +150,7 @@ def _download_verified(
     _check_space(part.parent, remote)
     problems = []
     for url in (remote.url, *remote.mirrors):
-        for _ in range(2):  # wrong bytes may come from an old part, so a place gets a second chance from the start
+        for _ in range(2):  # wrong bytes may come from an old part, so each address is tried once more from the start
             resumed = part.is_file()
             try:
                 download(

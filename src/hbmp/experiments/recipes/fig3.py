@@ -100,10 +100,10 @@ def places(codes: NDArray[Any], seed: int) -> Record:
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    # Codes of one class are often the same to the last bit: a touch of noise keeps their places apart.
+    # Codes of one class are often identical; a little noise separates their positions.
     noise = np.random.default_rng(seed).normal(scale=0.05, size=codes.shape).astype(np.float32)
     near = min(30.0, (len(codes) - 1) / 3)
-    with threadpool_limits(1):  # its threads wait for each other where other work takes a core
+    with threadpool_limits(1):  # its threads would wait for each other on a busy machine
         plane = TSNE(init="pca", perplexity=near, random_state=seed).fit_transform(codes.astype(np.float32) + noise)
     plane = np.round(plane - plane.mean(axis=0), 1)
     return {"x": plane[:, 0].tolist(), "y": plane[:, 1].tolist()}
