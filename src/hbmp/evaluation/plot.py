@@ -93,9 +93,7 @@ def _lines(comparison: Comparison, lengths: list[int]) -> Figure:
     points = _points(comparison)
     height = max(3.8, 0.9 + len(points) * _LABEL_POINTS * 1.15 / 72)
     figure = Figure(figsize=(7.6, height))
-    axis = figure.add_axes(
-        (0.09, 0.5 / height, 0.57, 1 - 0.8 / height)
-    )  # fixed, so that labels keep their positions
+    axis = figure.add_axes((0.09, 0.5 / height, 0.57, 1 - 0.8 / height))  # fixed, so that labels keep their positions
     crowded = _is_crowded(points)
     heights = {method: _heights(list(scores.values()), crowded) for method, scores in points.items()}
     for place, (method, scores) in enumerate(points.items()):
