@@ -16,7 +16,7 @@ from hbmp._core import catalog, storage
 from hbmp._core.labels import as_array
 from hbmp.images import as_images, is_images
 
-_ROWS = 65_536  # rows projected at a time
+_ROWS = 16_384  # rows projected at a time
 
 
 class Hasher(TransformerMixin, BaseEstimator):
@@ -60,7 +60,7 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def transform(self, X) -> np.ndarray:
         """Codes in {-1, +1}, int8, shape (n, n_bits); sign(0) is +1."""
-        return hamming.signs(self._by_blocks(X, self._sign_scores))  # HBMP Eq. 11
+        return self._by_blocks(X, lambda rows: hamming.signs(self._sign_scores(rows)), np.int8)  # HBMP Eq. 11
 
     def score(self, X, y) -> float:
         """Mean average precision when every row queries all the others by this method's distance."""
@@ -96,11 +96,11 @@ class Hasher(TransformerMixin, BaseEstimator):
             raise ValueError(f"This {name} takes images, found {_described(X)}.")
         return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
-    def _by_blocks(self, X, score) -> np.ndarray:
-        """Scores of checked rows, a block at a time."""
+    def _by_blocks(self, X, score, dtype=np.float32) -> np.ndarray:
+        """Scores of checked rows, one block at a time."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        scores = np.empty((len(X), self.n_bits), dtype=np.float32)
+        scores = np.empty((len(X), self.n_bits), dtype=dtype)
         for start in range(0, len(X), _ROWS):
             scores[start : start + _ROWS] = score(X[start : start + _ROWS])
         return scores
