@@ -74,7 +74,7 @@ def test_codes_for_classes_never_seen(blobs):
     assert set(np.unique(codes)) <= {-1, 1}
     best = _least_squares_code(model, -np.ones(4))  # a class apart from all four
     assert _cost(model, codes[1], -np.ones(4)) == pytest.approx(_cost(model, best, -np.ones(4)))
-    with pytest.raises(ValueError, match=r"knows classes like .*found .*'bee'"):
+    with pytest.raises(ValueError, match=r"fitted on classes like .*found .*'bee'"):
         model.codes_for(["bee"])
 
 
@@ -88,7 +88,7 @@ def test_codes_for_label_sets_never_seen(blobs, label_rows):
         target = np.where(items @ row > 0, 1.0, -1.0)
         best = _cost(model, _least_squares_code(model, target), target)
         assert best <= _cost(model, code, target) <= 1.05 * best
-    with pytest.raises(ValueError, match="knows 6 labels; found rows of 5"):
+    with pytest.raises(ValueError, match="fitted on 6 labels; found rows of 5"):
         model.codes_for(np.zeros((1, 5), int))
 
 
