@@ -32,8 +32,13 @@ def home(folder: str) -> Path:
 
 
 def load_module(folder: str, name: str) -> ModuleType:
-    """The module `name` of a folder, imported."""
-    return importlib.import_module(f"hbmp.{_HOMES.get(folder, folder).replace('/', '.')}.{name}")
+    """Import the module `name` of a folder. Without torch, ImportError names the extra that installs it."""
+    try:
+        return importlib.import_module(f"hbmp.{_HOMES.get(folder, folder).replace('/', '.')}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"The {_singular(folder)} {name!r} needs torch: pip install 'hbmp[learn]'") from None
 
 
 def load(folder: str, name: str) -> type:
@@ -69,7 +74,10 @@ def resolve(folder: str, piece):
 def unknown(folder: str, name: str) -> str:
     """One sentence for a name that does not exist, with the nearest that does."""
     known = names(folder)
-    singular = _SINGULAR.get(folder, folder.removesuffix("s"))
     close = difflib.get_close_matches(str(name), known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"No {singular} called {name!r}.{hint} There are {len(known)}: {', '.join(known)}."
+    return f"No {_singular(folder)} called {name!r}.{hint} There are {len(known)}: {', '.join(known)}."
+
+
+def _singular(folder: str) -> str:
+    return _SINGULAR.get(folder, folder.removesuffix("s"))

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hbmp import hamming
 from hbmp._core import catalog
+from hbmp._core.device import require_torch
 from hbmp._core.labels import has_label_sets, is_label_matrix
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions.kernel import Kernel
@@ -189,6 +190,8 @@ class HBMP(Hasher):
         rows = self._training_rows(X, y, rng)
         X, y = X[rows], None if y is None else _take(y, rows)
         self.function_ = self._function(X)
+        if self.function_.by_gradients:
+            require_torch("HBMP with labels" if y is not None else f"function={self.function!r}")
         plan = self._plan(X, y)
         self._note(plan)
         labels = self._voting_labels(X, y)
