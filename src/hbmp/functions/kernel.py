@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from hbmp._core.seeds import as_generator, draw_seed
-from hbmp.functions._shared.base import HashFunction, RandomState
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
+from hbmp.functions._shared.base import HashFunction
 from hbmp.functions.linear import Linear
 
 
@@ -110,9 +110,7 @@ class Kernel(HashFunction):
         parts = [self._rows(X[start : start + 8192]) for start in range(0, len(X), 8192)]
         return np.concatenate([self.linear_.project(self._kernel(part)) for part in parts])
 
-    def _anchor(
-        self, X: np.ndarray, random_state: RandomState
-    ) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
+    def _anchor(self, X: np.ndarray, random_state: RandomState) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
         """Set anchors and width from at most `max_rows` samples; return (samples, their positions, generator)."""
         rng = as_generator(random_state)
         drawn = rng.permutation(len(X))[: self.max_rows]

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from hbmp import hamming
 from hbmp._core import catalog
 from hbmp._core.device import autocast, pick_device, require_torch, to_numpy
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training import distributed
 from hbmp._training.loop import Recipe, seeded, train
-from hbmp.functions._shared.base import HashFunction, RandomState
+from hbmp.functions._shared.base import HashFunction
 
 
 class Network(HashFunction):

@@ -13,8 +13,8 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 
-from hbmp._core.seeds import as_generator, draw_seed
-from hbmp.functions._shared.base import HashFunction, RandomState
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
+from hbmp.functions._shared.base import HashFunction
 from hbmp.functions._shared.forest import MOST_LEAVES, leaf_of, splits_and_leaves
 
 _LEAF = -1

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from hbmp._core.device import pick_device, require_torch, to_torch
+from hbmp._core.seeds import RandomState
 from hbmp._training.losses import code_loss
-
-RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 class HashFunction(BaseEstimator):

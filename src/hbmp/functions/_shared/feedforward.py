@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp._core.device import pick_device, require_torch, to_numpy, to_torch
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
-from hbmp.functions._shared.base import HashFunction, RandomState
+from hbmp.functions._shared.base import HashFunction
 
 Layers = list[tuple[np.ndarray, np.ndarray]]
 

@@ -138,9 +138,7 @@ def small_pixels(images: Any, size: int) -> np.ndarray | None:
     return pixels if pixels is not None and pixels.shape[1] == pixels.shape[2] <= size else None
 
 
-def pixel_batches(
-    images: Any, size: int, *, batch_size: int, workers: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def pixel_batches(images: Any, size: int, *, batch_size: int, workers: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows, pixels (k, side, side, 3)) in order, for inference."""
     pixels = small_pixels(images, size)
     if pixels is None:
