@@ -51,7 +51,7 @@ class ITQ(Hasher):
     >>> model.transform(X).shape
     (100, 8)
     >>> model.transform(X)[0]
-    ?
+    array([-1,  1, -1,  1, -1,  1, -1, -1], dtype=int8)
     """
 
     paper = "Gong & Lazebnik, CVPR 2011"

@@ -50,7 +50,7 @@ class LSH(Hasher):
     >>> model.transform(X).shape
     (100, 8)
     >>> model.transform(X)[0]
-    ?
+    array([-1,  1, -1,  1, -1, -1,  1, -1], dtype=int8)
     """
 
     paper = "Charikar, STOC 2002"

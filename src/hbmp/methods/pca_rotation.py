@@ -47,7 +47,7 @@ class PCARotation(Hasher):
     >>> model.transform(X).shape
     (100, 8)
     >>> model.transform(X)[0]
-    ?
+    array([-1,  1, -1,  1, -1,  1, -1, -1], dtype=int8)
     """
 
     paper = "Jégou et al., CVPR 2010; Gong & Lazebnik, CVPR 2011 (PCA-RR)"

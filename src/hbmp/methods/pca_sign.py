@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hbmp._core.seeds import RandomState, as_generator
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.principal import need_components, principal_components
@@ -38,7 +40,7 @@ class PCASign(Hasher):
     >>> model.transform(X).shape
     (100, 8)
     >>> model.transform(X)[0]
-    ?
+    array([-1,  1, -1,  1, -1, -1,  1,  1], dtype=int8)
     """
 
     paper = "Wang, Kumar & Chang, CVPR 2010 (PCA hashing)"

@@ -6,6 +6,8 @@ why in its row and the others go on. docs/compare.md explains each column.
 
 from __future__ import annotations
 
+from typing import Any
+
 EXAMPLE = "hbmp compare digits --methods hbmp pca_sign --bits 16 32"
 
 
@@ -54,10 +56,10 @@ def run(options) -> None:
         from hbmp.evaluation.plot import check_picture
 
         check_picture(options.plot)
-    drawn = {part: rows_or_share(getattr(options, part)) for part in ("queries", "train")}
+    drawn: dict[str, Any] = {part: rows_or_share(getattr(options, part)) for part in ("queries", "train")}
     data, queries = read_with_queries(options)
     chosen = ("methods", "bits", "unseen", "cutoff", "validation", "seed", "jobs", "device")
-    found = compare(
+    found: Any = compare(
         data.features,
         data.labels,
         query_X=None if queries is None else queries.features,
