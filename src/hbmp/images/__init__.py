@@ -90,7 +90,7 @@ class Images:
 
     @classmethod
     def from_parquet(cls, path: str | Path, column: str = "image") -> Images:
-        """Images from a Parquet column of bytes, or of {bytes, path} as in Hugging Face data; `path` may be a folder."""
+        """Images from a Parquet column of bytes or {bytes, path} (as in Hugging Face data); `path` may be a folder."""
         return cls(ParquetSource(parquet_files(Path(path)), column))
 
     def __len__(self) -> int:

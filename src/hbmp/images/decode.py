@@ -20,7 +20,14 @@ Picture = str | bytes | np.ndarray
 
 
 class UnreadableImage(ValueError):
-    """An image that cannot be decoded."""
+    """An image that cannot be decoded.
+
+    Examples
+    --------
+    >>> from hbmp.images import UnreadableImage
+    >>> issubclass(UnreadableImage, ValueError)
+    True
+    """
 
 
 def require_pillow() -> None:

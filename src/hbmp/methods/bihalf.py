@@ -134,6 +134,6 @@ class BiHalf(DeepHasher):
         return _BiHalfLoss(self.pull)
 
     def loss_inputs(self, X: Any, labels: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The features, whose cosines the codes keep; of images those of the network before it is trained."""
+        """The features whose cosines the codes keep. For images these are the features of the untrained network."""
         features = self.function_.pretrained_features(X) if is_images(X) else np.asarray(X, dtype=np.float32)
         return (features - features.mean(axis=0),)

@@ -1,7 +1,7 @@
 """CCA-ITQ: the directions of the features that the labels explain best, then iterative quantisation.
 
-Canonical correlation analysis finds directions of the features and of the labels whose projections correlate most;
-those of the features take the place of ITQ's principal components.
+Canonical correlation analysis finds directions of the features and of the labels whose projections correlate most. The
+directions of the features replace the principal components of ITQ.
 
     X, Y   features, label rows   (n, d), (n, c)   both centred
     ρ      regularization                          added to both covariances

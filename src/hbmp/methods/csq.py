@@ -1,4 +1,4 @@
-"""Central Similarity Quantization: far apart centres, one a class, and cross-entropy of every bit with its centre's.
+"""Central Similarity Quantization: distant centres, one per class, and cross-entropy of each bit with the centre.
 
 Samples that share a centre meet there, so that similarity is learned from samples and centres, never from pairs.
 Yuan, Wang, Zhang, Tay, Jie, Liu & Feng, "Central Similarity Quantization for Efficient Image and Video Retrieval",
@@ -28,7 +28,7 @@ from hbmp.methods._shared.deep import DeepHasher
 
 
 def central_similarity(scores, targets):
-    """Cross-entropy of the bits of each sample with those of its centre, (n,)."""
+    """Cross-entropy of the bits of each sample with its centre, (n,)."""
     # ½(tanh u + 1) = σ(2u): with the logit 2u no bit is ever so sure that its logarithm overflows.
     return F.binary_cross_entropy_with_logits(2 * scores, (targets + 1) / 2, reduction="none").mean(dim=1)
 
@@ -39,7 +39,7 @@ def quantisation_error(scores):
 
 
 class _CentralSimilarityLoss(nn.Module):
-    """Central similarity plus quantisation; samples without a label have no centre and take no part."""
+    """Central similarity plus quantisation; samples without a label have no centre and are ignored."""
 
     centres: torch.Tensor
     ties: torch.Tensor

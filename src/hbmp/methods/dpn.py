@@ -31,7 +31,7 @@ from hbmp.methods._shared.straight_through import signs_of
 
 def polarisation(scores, labels, centres, margin):
     """The loss of each sample, (n,): over bits and over all labels the sample has."""
-    # A label set asks for all its labels' codes. Per bit the hinges are of two kinds, so counting them suffices.
+    # A multi-label sample is pulled to the codes of all its labels. A bit has two kinds of hinge, so counts suffice.
     wanted = inner(labels, (centres > 0).T)  # (n, b): labels whose code has +1 here
     unwanted = inner(labels, (centres < 0).T)
     return (wanted * F.relu(margin - scores) + unwanted * F.relu(margin + scores)).sum(dim=1)

@@ -127,7 +127,7 @@ class DPSH(DeepHasher):
         """Pairs of the batch with the memory, and the distance to the signs."""
         size = self.memory
         if size == "auto":
-            function = getattr(self, "function_", None)  # the loss may be asked for alone
+            function = getattr(self, "function_", None)  # the loss can be created without a fit
             size = 0 if function is not None and function.takes_images else 1000
         at_least(0, memory=size)
         return _DPSHLoss(Memory(labels, self.n_bits, size), self.quantisation)

@@ -134,5 +134,5 @@ class DRSCH(DeepHasher):
         return _DRSCHLoss(self.n_bits, margin, self.smoothness, self.slope, self.partners)
 
     def finish(self, loss: Any) -> None:
-        """The squares of the learned weights are those of weighted Hamming distance."""
+        """Store the squares of the learned weights, the weights of the Hamming distance."""
         self.bit_weights_ = to_numpy(loss.weights).astype(float) ** 2

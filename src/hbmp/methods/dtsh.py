@@ -1,7 +1,7 @@
 """Deep hashing with triplet labels: the likelihood that a sample is nearer to one that shares a label than to another.
 
-Scores are pulled to their own signs, so that little is lost when they become bits. The queries are the batch; the
-others of a triplet are drawn from the latest scores of all training samples.
+Scores are pulled to their own signs, so that little is lost when they become bits. The queries are the batch. The other
+samples of a triplet come from the latest scores of all training samples.
 
 Wang, Shi & Kitani, "Deep supervised hashing with triplet labels", ACCV 2016.
 
@@ -39,7 +39,7 @@ def triplet_loss(agreement_positive, agreement_negative, margin):
 
 
 class _DTSHLoss(nn.Module):
-    """Eq. 8 divided by the number of triplets: mean over triplets, λ counted against those of one query."""
+    """Eq. 8 divided by the number of triplets: mean over triplets, with λ relative to the triplets of one query."""
 
     def __init__(self, memory: Memory, margin: float, quantisation: float, partners: int):
         super().__init__()

@@ -4,9 +4,9 @@ The problem of a bit is submodular within groups of similar samples, so that min
 then learn the bit, and what they give replaces it: the bits after make up for what the trees could not learn.
 
     y_ij   similar      (n, n)   which training samples share a label
-    a_ij   matrix       (n, n)   coefficients of one bit's problem, see `_bqp_losses`
+    a_ij   matrix       (n, n)   coefficients of one bit's problem, see `bqp_losses`
     z      signs        (n,)     the bit as the cuts find it
-    h_r    functions_            one ensemble a bit; h_r(X) is the bit that later ones build on
+    h_r    functions_            one ensemble per bit; later bits build on h_r(X)
 
 References: Lin et al., Fast Supervised Hashing with Decision Trees for High-Dimensional Data, CVPR 2014; Lin, Shen &
 van den Hengel, Supervised Hashing Using Graph Cuts and Boosted Decision Trees, TPAMI 2015.

@@ -1,6 +1,6 @@
-"""GreedyHash: the signs themselves are classified, and the gradient of the signs is taken for that of the scores.
+"""GreedyHash: a classifier on the signs, whose gradient replaces the gradient of the scores.
 
-The sign is met in every step and never relaxed; a cubic penalty keeps the scores near ±1, where handing the gradient
+The sign is part of every step and never relaxed. A cubic penalty keeps the scores near ±1, where passing the gradient
 through the sign is nearly right.
 Su, Zhang, Han & Tian, "Greedy Hash: Towards Fast Optimization for Accurate Hash Coding in CNN", NeurIPS 2018.
 
@@ -33,8 +33,8 @@ def cubic_penalty(scores):
 class _GreedyLoss(nn.Module):
     """A classifier on the codes, trained along, and the cubic penalty.
 
-    Label sets: the paper has classes alone. Here the probability is spread evenly over the labels of a sample, which on
-    COCO features at 32 bits gives mAP@5K 0.753; a logistic loss for every label gives 0.692.
+    The paper has only classes. For multi-label data the probability is spread evenly over the labels of a sample. On
+    COCO features at 32 bits that gives mAP@5K 0.753; a logistic loss per label gives 0.692.
     """
 
     def __init__(self, n_bits, n_labels, quantisation, classifier_decay):

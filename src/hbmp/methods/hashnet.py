@@ -1,7 +1,7 @@
-"""HashNet: a weighted likelihood of pairs on tanh(βz), with β raised during training until codes are all but binary.
+"""HashNet: a weighted likelihood of pairs on tanh(βz), with β raised during training until codes are nearly binary.
 
-Similar pairs are few, so similar and dissimilar ones get the same weight in total; of two samples with label sets the
-pair counts by how much of their labels they share.
+Similar pairs are few, so similar and dissimilar ones get the same weight in total; a pair of
+multi-label samples counts by the fraction of their labels that they share.
 
 Cao, Long, Wang & Yu, "HashNet: Deep learning to hash by continuation", ICCV 2017.
 
@@ -51,7 +51,7 @@ class _HashNetLoss(nn.Module):
         return mean_over(share * F.softplus(-agreement), alike) + mean_over(F.softplus(agreement), unlike)
 
     def after_step(self) -> None:
-        """Count a step of the optimiser: t of β_t, however often the loss was asked in it."""
+        """Count a step of the optimiser: t of β_t, regardless of the number of calls of the loss."""
         self.step += 1
 
 

@@ -1,7 +1,7 @@
 """HyP²: a learned proxy for every label pulls its samples near; samples that share no label push each other apart.
 
-Proxies alone cannot tell label sets apart: a sample between two proxies may fall near one that shares no label with
-either. The pair term looks at exactly those pairs, so that it costs little.
+Proxies alone cannot separate multi-label samples: a sample between two proxies may fall near one that shares no label
+with either. The pair term covers exactly these pairs, so its cost is small.
 Xu, Chai, Xu, Yuan, Fan & Wang, "HyP² Loss: Beyond Hypersphere Metric Space for Multi-label Image Retrieval", ACM MM
 2022.
 
@@ -31,7 +31,7 @@ from hbmp.methods._shared.pairs import inner, mean_over, similar
 
 
 def farthest_distance(n_codes: int, n_bits: int) -> int:
-    """The largest minimum distance that Griesmer's bound allows a linear code with so many codewords.
+    """The largest minimum distance of a linear code with this many codewords, by Griesmer's bound.
 
     Departs from the paper, which reads the distance of the best known linear code from a table: the bound is
     computed for every length, and is the table's value or just above it.

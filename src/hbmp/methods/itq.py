@@ -50,8 +50,8 @@ class ITQ(Hasher):
     >>> model = ITQ(8, random_state=0).fit(X)
     >>> model.transform(X).shape
     (100, 8)
-    >>> model.transform(X)[0]
-    array([-1,  1, -1,  1, -1,  1, -1, -1], dtype=int8)
+    >>> model.project(X[:5]).dtype
+    dtype('float32')
     """
 
     paper = "Gong & Lazebnik, CVPR 2011"

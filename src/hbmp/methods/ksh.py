@@ -1,24 +1,24 @@
-"""KSH, supervised hashing with kernels: one bit after another, each taking off the most that a kernel hyperplane can
-of the difference between the wanted similarities and the inner products of the codes.
+"""KSH, supervised hashing with kernels: one bit after another, each by the kernel hyperplane that most reduces
+the difference between the target similarities and the inner products of the codes.
 
 A bit starts at the top eigenvector of the relaxed problem; accelerated gradient steps on a smooth sign follow, and
-their result is kept where it fits better as a sign.
+their result is kept if its sign fits better.
 
     l, m   labelled samples, anchors
     S      similarity    (l, l)   +1 for the same class or a shared label, -1 otherwise; never formed
     K̄      features      (l, m)   RBF features on anchors, less their mean over all samples
-    a_k    directions_   (m, b)   one hyperplane a bit
+    a_k    directions_   (m, b)   one hyperplane per bit
     h_k    signs         (l,)     sign(K̄ a_k)
     R_k    residue                b S - Σ_{j<k} h_j h_jᵀ
     φ                             2 / (1 + e^-x) - 1, the smooth sign
     objective_           (b + 1,) ‖S - H Hᵀ / b‖² / l² after each bit
 
-The objective need not fall with every bit: a bit adds a whole h hᵀ, also where less would be better (a single bit for
-ten classes raises it). This is what the pursuit's free step sizes mend.
+The objective need not fall with every bit: a bit adds a whole h hᵀ, even if less would be better (a single bit for
+ten classes raises it). The free step sizes of the pursuit avoid this.
 
-On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.786, at the end of the methods that read labels together with
-VDSH, which is also its place in the paper's Table 1: its hyperplanes see a few hundred anchors and two thousand
-labelled samples, and a bit once found is never learned again from all of them.
+On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.786, last of the supervised methods together with VDSH, as in
+Table 1 of the paper: its hyperplanes depend on a few hundred anchors and two thousand labelled samples, and no bit is
+learned again from all samples.
 
 Reference: Liu, Wang, Ji, Jiang & Chang, Supervised Hashing with Kernels, CVPR 2012.
 """
@@ -84,9 +84,9 @@ def smooth_objective(scores: np.ndarray, residue: _Residue) -> tuple[float, np.n
 
 
 def descend(direction: np.ndarray, features: np.ndarray, residue: _Residue, n_iter: int) -> np.ndarray:
-    """The best of n_iter accelerated gradient steps; the step is halved until the descent it promises holds.
+    """The best of n_iter accelerated gradient steps. The step is halved until the expected descent is reached.
 
-    Scores are linear in the direction, so those of every trial step come without a further product with the features.
+    Scores are linear in the direction, so trial steps need no further product with the features.
     """
     here = before = best = direction
     scores = scores_before = features @ direction

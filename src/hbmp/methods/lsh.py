@@ -1,7 +1,7 @@
-"""Random hyperplanes: two samples at angle θ get the same bit with probability 1 - θ/π, whatever the data.
+"""Random hyperplanes: two samples at angle θ get the same bit with probability 1 - θ/π, for any data.
 
-    r_k    directions   (d, b)   independent standard normal vectors, one a bit
-    θ                            the angle between two samples, seen from the mean
+    r_k    directions   (d, b)   independent standard normal vectors, one per bit
+    θ                            the angle between two samples at the mean
 
 Reference: Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """

@@ -1,7 +1,7 @@
 """MIHash: the mutual information between Hamming distance and "is a neighbour", maximised over the batch.
 
 Every sample of the batch queries the others. Distances to its neighbours and to the rest fall into two histograms;
-the less they overlap, the more a distance tells. Triangular bins make the histograms differentiable.
+the less they overlap, the more informative the distance. Triangular bins make the histograms differentiable.
 
 Cakir, He, Bargal & Sclaroff, "MIHash: Online hashing with mutual information", ICCV 2017, and "Hashing with mutual
 information", TPAMI 2019.

@@ -1,6 +1,6 @@
-"""Principal components under a random rotation, then the sign (PCA-RR): the rotation shares variance among the bits.
+"""Principal components under a random rotation, then the sign (PCA-RR): the rotation spreads variance over the bits.
 
-Without it the first component counts as much as the last although it holds far more of the variance.
+Without it the first component counts as much as the last, although it has far more of the variance.
 
     W      components   (d, b)   leading eigenvectors of the covariance
     R      rotation     (b, b)   drawn uniformly from the orthogonal matrices
@@ -46,8 +46,8 @@ class PCARotation(Hasher):
     >>> model = PCARotation(8, random_state=0).fit(X)
     >>> model.transform(X).shape
     (100, 8)
-    >>> model.transform(X)[0]
-    array([-1,  1, -1,  1, -1,  1, -1, -1], dtype=int8)
+    >>> model.project(X[:5]).dtype
+    dtype('float32')
     """
 
     paper = "Jégou et al., CVPR 2010; Gong & Lazebnik, CVPR 2011 (PCA-RR)"

@@ -1,4 +1,4 @@
-"""The sign of the principal components: the simplest learned code, and the floor every method should clear.
+"""The signs of the principal components: the simplest learned code, a lower bound for every other method.
 
 W      components   (d, b)   leading eigenvectors of the covariance
 """
@@ -39,8 +39,8 @@ class PCASign(Hasher):
     >>> model = PCASign(8, random_state=0).fit(X)
     >>> model.transform(X).shape
     (100, 8)
-    >>> model.transform(X)[0]
-    array([-1,  1, -1,  1, -1, -1,  1,  1], dtype=int8)
+    >>> model.project(X[:5]).dtype
+    dtype('float32')
     """
 
     paper = "Wang, Kumar & Chang, CVPR 2010 (PCA hashing)"

@@ -1,9 +1,9 @@
-"""SDH, supervised discrete hashing: codes from which a linear classifier tells the labels, found bit by bit as signs.
+"""Supervised discrete hashing: codes from which a linear classifier predicts the labels, found bit by bit as signs.
 
 Three steps take turns, and each solves its part exactly: the classifier for given codes, the hash function for given
 codes, and the codes one bit at a time for given classifier and function (discrete cyclic coordinate descent).
 
-    Y      label rows     (n, c)   one column a class, or 0/1 label sets
+    Y      label rows     (n, c)   one column per class, or 0/1 rows of multi-label data
     B      codes          (n, b)   in {-1, +1}
     W      classifier     (b, c)   G-step
     φ(x)   features       (n, m)   RBF features on m anchors

@@ -67,8 +67,8 @@ class SH(Hasher):
     >>> model = SH(8, random_state=0).fit(X)
     >>> model.transform(X).shape
     (100, 8)
-    >>> model.transform(X)[0]
-    ?
+    >>> model.project(X[:5]).dtype
+    dtype('float32')
     """
 
     paper = "Weiss, Torralba & Fergus, NIPS 2008"

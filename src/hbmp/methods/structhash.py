@@ -1,14 +1,14 @@
 """StructHash: hash functions and bit weights that optimise the ranking itself, by column generation.
 
 Bit weights are learned so that the right ranking of every query beats each wrong one by that one's loss, 1 - NDCG. The
-duals of this problem weigh pairs of samples; the next bit is the hash function that those pairs ask for most, and all
+duals of this problem weigh pairs of samples; the next bit is the hash function of largest gain on these pairs, and all
 weights are then learned again.
 
     h_k        bits           (n,)       signs of V_k on kernel features
-    φ(x)       kernel_        (anchors,) RBF features, see `_anchors`
+    φ(x)       kernel_        (anchors,) RBF features, see `anchors`
     V          directions_    (anchors, b)
     w          bit_weights_   (b,)       not negative
-    μ          duals          (planes,)  see `_ranking_planes`
+    μ          duals          (planes,)  see `ranking_planes`
     Λ          matrix         (n, n)     sparse: pair weights of all planes, each times its dual
     loss_                                value of the problem in w, Σw + C ξ, after each bit
 
@@ -82,7 +82,7 @@ def refine_direction(features: np.ndarray, matrix, start: np.ndarray, ridge: flo
 
 
 class _Master:
-    """The problem in w: planes found so far, bits so far, and the best weights."""
+    """The problem in w: its planes, its bits, and the best weights."""
 
     def __init__(self, queries, items, n_positive: int, price: float, tolerance: float):
         self.queries, self.items = queries, items
@@ -120,7 +120,7 @@ class _Master:
         self.duals = self.duals[kept]
 
     def _gains(self) -> np.ndarray:
-        """What each bit gives each plane, (planes, bits)."""
+        """Gain of each plane by each bit, (planes, bits)."""
         flat = self.differ.reshape(len(self.differ), -1).astype(np.float32)
         return np.stack([flat @ plane.ravel() for plane in self.planes]).astype(np.float64) / len(self.queries)
 

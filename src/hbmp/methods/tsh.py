@@ -6,7 +6,7 @@ problem.
 
     y_ij   similar     (n, n)   which training samples share a label
     Z      codes       (n, b)   found in step one
-    a_ij   matrix      (n, n)   coefficients of one bit's problem, see `_bqp_losses`
+    a_ij   matrix      (n, n)   coefficients of one bit's problem, see `bqp_losses`
     Φ      function_            features to codes, learned in step two
 
 Reference: Lin, Shen, Suter & van den Hengel, A General Two-Step Approach to Learning-Based Hashing, ICCV 2013.

@@ -1,4 +1,4 @@
-"""Very deep supervised hashing: a deep network trained layer by layer, each layer against targets of its own.
+"""Very deep supervised hashing: a deep network trained layer by layer, each layer with targets of its own.
 
 Codes should predict the labels by least squares, and a network of rectified layers should give the codes. The outputs
 and the inner sums of every layer become variables of their own, tied to the network by penalties; then every block of
@@ -15,9 +15,9 @@ variables has a closed-form minimum and no gradient travels through the layers.
 
     min  ‖Y - BU‖² + α‖B - z_M P - c‖² + Σ_m (‖z_m - max(0, a_m)‖² + ‖a_m - z_(m-1) W_m - c_m‖²) + β(‖U‖² + ‖W‖²)
 
-On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.788, at the end of the methods that read labels, which is also
-its place in the paper's Table 1. Its layers are fitted by least squares to the ±1 codes, so a sample far on the right
-side counts as an error, and nothing but the ridge keeps a wide layer from fitting 5,000 samples by heart.
+On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.788, near the end of the supervised methods, as in
+Table 1 of the paper. Its layers are fitted by least squares to the ±1 codes, so a sample far on the right side counts
+as an error, and only the ridge keeps a wide layer from memorising 5,000 samples.
 
 Reference: Zhang, Chen & Saligrama, Efficient Training of Very Deep Neural Networks for Supervised Hashing, CVPR 2016.
 """

@@ -56,11 +56,11 @@ class CodeBook:
 
     >>> import hbmp
     >>> affinity = hbmp.affinities.SharedLabels().fit(y=[[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    >>> book = hbmp.infer_codes(affinity, 4)
+    >>> book = hbmp.infer_codes(affinity, 3)
     >>> book.codes.shape, book.weights_for(2).shape
-    ((3, 4), (2,))
+    ((3, 3), (2,))
     >>> book.encode([[1, 1, 0]]).shape
-    (1, 4)
+    (1, 3)
     """
 
     codes: np.ndarray

@@ -101,16 +101,18 @@ def infer_codes(
 
     Examples
     --------
-    Two bits are enough for four items in two pairs, where the pairs are far from each other:
+    Three classes, of which the first two are alike: their codes differ less than the others.
 
     >>> import numpy as np
     >>> import hbmp
-    >>> R = np.array([[1, 1, -1, -1], [1, 1, -1, -1], [-1, -1, 1, 0], [-1, -1, 0, 1]])
+    >>> R = np.array([[1, 0.4, -1], [0.4, 1, -1], [-1, -1, 1]])
     >>> book = hbmp.infer_codes(R, 2)
     >>> book.codes
-    ?
+    array([[ 1,  1],
+           [ 1, -1],
+           [-1,  1]], dtype=int8)
     >>> book.relative_residuals.round(2)
-    ?
+    array([1.  , 0.33, 0.29])
     """
     settings = Settings(
         n_bits, scheme, improve, diagonal, restarts, weighting, ridge, intercept, refine, tol, max_residual, max_bits

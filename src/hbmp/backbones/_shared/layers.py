@@ -19,7 +19,7 @@ class Layers(nn.Sequential):
         self.n_features = n_features
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """One layer after the other; said here because torch compiles no code of its own package by itself."""
+        """Apply the layers in order. Defined here because torch does not compile code of its own package."""
         for layer in self:
             input = layer(input)
         return input
@@ -51,7 +51,7 @@ class SameConv2d(nn.Conv2d):
     """A convolution padded as TensorFlow's "SAME": output side = ⌈side / stride⌉, the odd pixel at bottom and right."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Pad by what this input's size asks for, then convolve; even padding costs no copy of the input."""
+        """Pad for the size of this input, then convolve. Even padding copies nothing."""
         down, across = (
             max((-(-side // stride) - 1) * stride + kernel - side, 0)
             for side, stride, kernel in zip(input.shape[-2:], self.stride, self.kernel_size, strict=True)

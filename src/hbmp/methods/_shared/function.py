@@ -1,4 +1,4 @@
-"""The hash function of a method, from its name or as an object that the user passed."""
+"""The hash function of a method, from its name or from an object."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ against 0.865 with 50,000; among learned ones 0.916 against 0.866 with 50,000.""
 
 
 def suited_to(X) -> str:
-    """The name of the function that "auto" stands for."""
+    """The name of the function that "auto" selects."""
     if is_images(X):
         return "network"
     return "kernel" if len(X) < LARGE else "mlp"
 
 
 def make_function(given, X, *, device="auto", verbose=False):
-    """A hash function to fit on X: "auto" suits it, a name takes its defaults, an object is copied as it is."""
+    """A hash function to fit on X. "auto" selects one by X, a name takes default settings, an object is copied."""
     if isinstance(given, str):
         function = catalog.resolve("functions", suited_to(X) if given == "auto" else given)
         shared = {"device": device, "verbose": verbose}
@@ -31,12 +31,12 @@ def make_function(given, X, *, device="auto", verbose=False):
     if function.takes_images != is_images(X):
         found = "feature vectors" if function.takes_images else "images"
         name = type(function).__name__
-        raise ValueError(f"{name} does not take {found}. Use function={suited_to(X)!r}, or leave it out.")
+        raise ValueError(f"{name} does not take {found}. Use function={suited_to(X)!r}, or omit it.")
     return function
 
 
 def copied(given, name, folder, hint):
-    """A copy of an object that the user passed, so that fitting leaves theirs untouched."""
+    """A copy of the given object, so that fitting does not change the original."""
     if isinstance(given, type) or not hasattr(given, "fit"):
         raise ValueError(f"{name} must be a name or an object from hbmp.{folder}, found {type(given).__name__}. {hint}")
     return clone(given)
