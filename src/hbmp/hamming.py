@@ -103,7 +103,7 @@ def unpack(packed: ArrayLike, n_bits: int) -> NDArray[np.int8]:
     return signs
 
 
-def distances(queries: ArrayLike, database: ArrayLike, bit_weights: ArrayLike | None = None) -> NDArray:
+def distances(queries: ArrayLike, database: ArrayLike, bit_weights: ArrayLike | None = None) -> np.ndarray:
     """Distance of every query to every database code.
 
     Parameters
@@ -144,7 +144,7 @@ def distances(queries: ArrayLike, database: ArrayLike, bit_weights: ArrayLike | 
     return result
 
 
-def query_terms(queries: NDArray, bit_weights: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def query_terms(queries: np.ndarray, bit_weights: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Query terms of the distance on the exact grid: α∘q and Σ_k α_k |q_k|.
 
     Parameters
@@ -177,7 +177,9 @@ def query_terms(queries: NDArray, bit_weights: ArrayLike | None) -> tuple[NDArra
     return products, (products * np.where(scores < 0, -1.0, 1.0)).sum(axis=1)
 
 
-def distances_from_terms(query_vectors: NDArray, offsets: NDArray, item_vectors: NDArray) -> NDArray[np.float64]:
+def distances_from_terms(
+    query_vectors: np.ndarray, offsets: np.ndarray, item_vectors: np.ndarray
+) -> NDArray[np.float64]:
     """Exact distances from `query_terms` and item signs.
 
     Parameters
@@ -334,7 +336,7 @@ def check_codes(codes: ArrayLike, n_bits: int | None = None, name: str = "codes"
     return signs
 
 
-def check_queries(queries: ArrayLike, n_bits: int | None = None, name: str = "queries") -> NDArray:
+def check_queries(queries: ArrayLike, n_bits: int | None = None, name: str = "queries") -> np.ndarray:
     """Check queries: integers become int8 signs, floating-point scores must be finite.
 
     Parameters
@@ -396,7 +398,7 @@ def check_weights(bit_weights: ArrayLike, n_bits: int) -> NDArray[np.float64]:
     return weights
 
 
-def _check_table(values: ArrayLike, n_bits: int | None, name: str) -> NDArray:
+def _check_table(values: ArrayLike, n_bits: int | None, name: str) -> np.ndarray:
     table = np.asarray(values)
     if table.dtype.kind not in "iuf":
         raise ValueError(f"The {name} must be an array of numbers, found dtype {table.dtype}.")

@@ -12,7 +12,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """Return a generator for None (fresh entropy), a whole number, a Generator or a RandomState."""
     if random_state is None or isinstance(random_state, numbers.Integral):
-        return np.random.default_rng(random_state)  # type: ignore[arg-type]
+        return np.random.default_rng(random_state)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

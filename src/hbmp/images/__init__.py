@@ -109,7 +109,7 @@ class Images:
     @property
     def names(self) -> list[str]:
         """Name of each image: its path (relative to the folder), or its position in the array or Parquet file."""
-        return [self._source.name(row) for row in self._rows]
+        return [self._source.name(int(row)) for row in self._rows]
 
     @property
     def folder(self) -> str | None:

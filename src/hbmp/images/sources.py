@@ -19,7 +19,7 @@ _CACHED_BYTES = 512 * 2**20  # of row groups in memory
 class ArraySource:
     """Pixels in memory, or memory-mapped: (n, h, w), (n, h, w, 1) or (n, h, w, 3) uint8."""
 
-    def __init__(self, array):
+    def __init__(self, array: Any):
         array = np.asanyarray(array)
         if array.dtype != np.uint8 or array.ndim not in (3, 4) or (array.ndim == 4 and array.shape[3] not in (1, 3)):
             raise ValueError(
@@ -97,10 +97,10 @@ class ParquetSource:
         self._lock = threading.Lock()
         self._kept: OrderedDict[int, Any] = OrderedDict()
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept")}
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._start()
 
@@ -156,7 +156,7 @@ class ParquetSource:
         group = self._group_of(row)
         return self._column(group)[int(row - self._first[group])].as_py(), self.files[self._place[group][0]]
 
-    def _column(self, group: int):
+    def _column(self, group: int) -> Any:
         """The column in one row group. The least recently used groups are dropped from the cache."""
         import pyarrow.parquet as pq
 
@@ -215,7 +215,7 @@ def _groups(file: str, column: str) -> list[tuple[int, int]]:
         ]
 
 
-def _schema(file: str | Path):
+def _schema(file: str | Path) -> Any:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -227,7 +227,7 @@ def _schema(file: str | Path):
         raise ValueError(f"{file} cannot be read as Parquet ({error}); write it again.") from error
 
 
-def _may_hold_images(kind) -> bool:
+def _may_hold_images(kind: Any) -> bool:
     from pyarrow import types
 
     if types.is_struct(kind):

@@ -125,9 +125,8 @@ class DPSH(DeepHasher):
 
     def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """Pairs of the batch with the memory, and the distance to the signs."""
-        size = self.memory
-        if size == "auto":
-            function = getattr(self, "function_", None)  # the loss can be created without a fit
-            size = 0 if function is not None and function.takes_images else 1000
+        function = getattr(self, "function_", None)  # the loss can be created without a fit
+        suited = 0 if function is not None and function.takes_images else 1000
+        size = suited if isinstance(self.memory, str) and self.memory == "auto" else int(self.memory)
         at_least(0, memory=size)
         return _DPSHLoss(Memory(labels, self.n_bits, size), self.quantisation)

@@ -91,7 +91,7 @@ class SDR(Hasher):
     >>> from hbmp.methods import SDR
     >>> from hbmp.functions import Linear
     >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
-    >>> model = SDR(8, draws=10, function=Linear(epochs=20, device="cpu"), random_state=0).fit(X, y)
+    >>> model = SDR(8, steps=5, draws=10, function=Linear(epochs=20, device="cpu"), random_state=0).fit(X, y)
     >>> model.transform(X).shape
     (90, 8)
     >>> model.score(X, y) > 0.8

@@ -180,7 +180,7 @@ class _Pursuit:
             signs, match = self._resample(signs, match)
         return signs, match + self.fit.diagonal_match()
 
-    def _resample(self, signs, match):
+    def _resample(self, signs: np.ndarray, match: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The Improve step of the released code: random signs until the match is positive and the bit is new."""
         for _ in range(1000):
             if match[0] > 0 and signs[:, 0].tobytes() not in self.taken:
@@ -189,7 +189,7 @@ class _Pursuit:
             signs, match = improve_starts("none", self.fit, signs, self.rng)
         return signs, match
 
-    def _choose(self, signs, match) -> int | None:
+    def _choose(self, signs: np.ndarray, match: np.ndarray) -> int | None:
         """Index of the new candidate that lowers the residual most, or None if none lowers it."""
         fresh = np.array([column.tobytes() not in self.taken for column in signs.T])
         if self.settings.scheme == "regress":
@@ -267,7 +267,7 @@ class _Pursuit:
         for size in range(fit.free, fit.directions.shape[1] + 1):
             self.residuals[size - fit.free] = fit.residual(self._weights_of_first(size))
 
-    def code_book(self, affinity) -> CodeBook:
+    def code_book(self, affinity: Any) -> CodeBook:
         """The result, without the working state."""
         fit, free = self.fit, self.fit.free
         return CodeBook(

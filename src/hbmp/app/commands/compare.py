@@ -45,9 +45,9 @@ def run(options) -> None:
     from hbmp.app.inputs import read_with_queries, rows_or_share
 
     if (options.features is None) == (options.data is None):
-        found = "none" if options.data is None else f"{options.features} and --data {options.data}"
+        given = "none" if options.data is None else f"{options.features} and --data {options.data}"
         raise ValueError(
-            f"hbmp compare takes one set of features, found {found}. `hbmp compare --help` shows how to ask."
+            f"hbmp compare takes one set of features, found {given}. `hbmp compare --help` shows how to ask."
         )
     options.data = options.data or options.features
     for path in (options.csv, options.plot):
@@ -59,7 +59,7 @@ def run(options) -> None:
     drawn: dict[str, Any] = {part: rows_or_share(getattr(options, part)) for part in ("queries", "train")}
     data, queries = read_with_queries(options)
     chosen = ("methods", "bits", "unseen", "cutoff", "validation", "seed", "jobs", "device")
-    found: Any = compare(
+    found = compare(
         data.features,
         data.labels,
         query_X=None if queries is None else queries.features,

@@ -1,4 +1,4 @@
-"""What the networks share: named layers, how random weights start, and TensorFlow's padding."""
+"""Parts of several networks: named layers, random initial weights, and the padding of TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 class Layers(nn.Sequential):
-    """Named layers in order; `n_features` is the width of what the last one gives."""
+    """Named layers in order. `n_features` is the width of the output."""
 
     n_features: int
 
@@ -36,7 +36,7 @@ def he_start(module: nn.Module) -> nn.Module:
 
 
 def width_of(module: nn.Module, size: int) -> int:
-    """How many numbers a module gives for an image of this size, found by trying two blank ones."""
+    """Number of outputs of a module for an image of this size, measured on two blank images."""
     weights = next(module.parameters(), torch.zeros(0))
     blank = torch.zeros(2, 3, size, size, device=weights.device, dtype=weights.dtype)
     before = module.training

@@ -11,10 +11,12 @@ published ones where they carry over; each file names the exceptions and their e
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hbmp._core.labels import as_classes, as_label_sets, has_label_sets
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training.loop import seeded
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.function import make_function
@@ -30,9 +32,9 @@ class DeepHasher(Hasher):
     function: object
     device: str
     verbose: bool
-    random_state: object
+    random_state: RandomState
 
-    def make_loss(self, labels: np.ndarray, seed: int):
+    def make_loss(self, labels: np.ndarray, seed: int) -> Any:
         """The loss as a torch module, from the 0/1 labels (n, c) of the training set and a seed for its own draws."""
         raise NotImplementedError
 
