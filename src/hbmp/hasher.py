@@ -6,6 +6,7 @@ A method is one file in `methods/` with one subclass of `Hasher`. It defines `_f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from hbmp._core import catalog, storage
 from hbmp._core.labels import as_array
 from hbmp.images import as_images, is_images
 
-_ROWS = 65_536  # rows projected at a time
+_ROWS = 16_384  # rows projected at a time
 
 
 class Hasher(TransformerMixin, BaseEstimator):
@@ -30,7 +31,7 @@ class Hasher(TransformerMixin, BaseEstimator):
     ----------
     bit_weights_ : ndarray of shape (n_bits,)
         Weight of each bit in the distance. All ones for methods without weights.
-    paper : str
+    citation : str
         Class attribute. The publication.
     supervised : bool
         Class attribute. Whether the method needs labels.
@@ -67,7 +68,7 @@ class Hasher(TransformerMixin, BaseEstimator):
            [ 1,  1]], dtype=int8)
     """
 
-    paper: str = ""
+    citation: str = ""
     supervised: bool = False
     smoke: dict[str, Any] = {}
     never_rises: str | None = None
@@ -118,12 +119,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         scores : ndarray of shape (n, n_bits), float32
             As queries of an index they are more precise than their signs.
         """
-        check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        scores = np.empty((len(X), self.n_bits), dtype=np.float32)
-        for start in range(0, len(X), _ROWS):
-            scores[start : start + _ROWS] = self._project(X[start : start + _ROWS])
-        return scores
+        return self._by_blocks(X, self._project)
 
     def transform(self, X: Any) -> NDArray[np.int8]:
         """Codes of new items.
@@ -138,7 +134,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         codes : ndarray of shape (n, n_bits), int8
             Signs in {-1, +1}. The sign of a score of 0 is +1.
         """
-        return hamming.signs(self.project(X))
+        return self._by_blocks(X, lambda rows: hamming.signs(self._sign_scores(rows)), np.int8)  # HBMP Eq. 11
 
     def score(self, X: Any, y: ArrayLike) -> float:
         """Mean average precision when every row queries all others.
@@ -192,11 +188,24 @@ class Hasher(TransformerMixin, BaseEstimator):
             raise ValueError(f"This {name} takes images, found {_described(X)}.")
         return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
+    def _by_blocks(self, X: Any, score: Callable[[Any], np.ndarray], dtype: Any = np.float32) -> np.ndarray:
+        """Scores of checked rows, one block at a time."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        scores = np.empty((len(X), self.n_bits), dtype=dtype)
+        for start in range(0, len(X), _ROWS):
+            scores[start : start + _ROWS] = score(X[start : start + _ROWS])
+        return scores
+
     def _fit(self, X: Any, y: Any) -> None:
         raise NotImplementedError
 
     def _project(self, X: Any) -> np.ndarray:
         raise NotImplementedError
+
+    def _sign_scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores with the signs of `_project`, where these cost less."""
+        return self._project(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bit_weights_")

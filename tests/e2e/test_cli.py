@@ -156,6 +156,7 @@ def test_reproduce_hands_its_options_to_the_recipe(monkeypatch):
         "jobs": 2,
         "results": "results",
         "device": "auto",
+        "refresh": False,
     }
 
 

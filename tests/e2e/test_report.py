@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hbmp.experiments import Cell, load_results, recipes, report, run_all
+from hbmp.experiments import Cell, grids, load_results, recipes, report, run_all
+from hbmp.experiments import scores as result_tables
+from hbmp.experiments.paper import DataSource
 from hbmp.experiments.recipes import fig1, fig2, fig4, table1, table5
-from hbmp.experiments.recipes._shared import grids, reproduce
-from hbmp.experiments.recipes._shared import tables as result_tables
-from hbmp.experiments.recipes._shared.base import Source
+from hbmp.experiments.recipes._shared import reproduce
 from hbmp.experiments.report.methods import methods_tables
 from hbmp.experiments.report.tables import describe
 
@@ -111,8 +111,8 @@ def test_committed_tables_are_those_of_the_results(name):
 
 
 def test_table_shows_ours_the_papers_and_the_difference(tmp_path, monkeypatch):
-    here = Source("digits", "cifar-1", stand_in="digits")
-    part = replace(table5.PARTS[0], sources=(Source("absent", "cifar-1", "Get it."), here), bits=(16, 32))
+    here = DataSource("digits", "cifar-1", stand_in="digits")
+    part = replace(table5.PARTS[0], sources=(DataSource("absent", "cifar-1", "Get it."), here), bits=(16, 32))
     rows = tuple(replace(row, params={**row.params, "function": ["linear", {"epochs": 2}]}) for row in part.rows)
     unknown = replace(rows[0], name="unheard", method="unheard")
     part = replace(part, rows=(*rows, unknown))

@@ -1,7 +1,7 @@
 """Scores that must stay in their bands, and a saved model of every format, kept for good.
 
-A score that leaves its band is a change a user sees: set the band anew together with its date, and say so under
-"Changed numbers" in CHANGELOG.md.
+A score that leaves its band is a change a user sees: set the band anew together with its date, and
+say so in docs/changed-numbers.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_score_on_digits_is_in_its_band(name):
 
 
 def test_there_is_a_model_of_every_format():
-    kept = {int(path.name.rpartition("-")[2]) for path in FOLDER.glob("model-format-*")}
+    kept = {int(path.name.rpartition("-")[2]) for path in FOLDER.glob("models/format-*")}
     assert kept == set(range(1, storage.FORMAT + 1))
 
 

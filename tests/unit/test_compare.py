@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 import hbmp
 from hbmp import metrics
 from hbmp._core.seeds import as_generator
-from hbmp.evaluation.cells import Cell, _candidates
+from hbmp.evaluation.cells import MethodRun, _candidates
 from hbmp.evaluation.comparison import Comparison
 from hbmp.evaluation.trial import draw_evenly, draw_split, trial_of
 from hbmp.functions import Linear
@@ -172,7 +172,7 @@ def test_a_method_of_the_package_tries_its_grid_and_says_what_it_chose():
     assert (without_grid.tried, without_grid.settings) == (0, {})
     trial = trial_of(X, Y, found.split).within_training(1)
     method = hbmp.get_method("cca_itq")
-    candidates = _candidates(Cell("cca_itq", "cca_itq", 8, seed=1, device="cpu", budget=3))
+    candidates = _candidates(MethodRun("cca_itq", "cca_itq", 8, seed=1, device="cpu", budget=3))
     assert candidates[0] == {}
     strengths = [method(**settings).regularization for settings in candidates]
     assert len(set(strengths)) == 3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp.evaluation.cells import Row
+from hbmp.evaluation.cells import MethodResult
 from hbmp.evaluation.comparison import Comparison
 from hbmp.evaluation.plot import spread
 from hbmp.evaluation.trial import draw_split
@@ -59,7 +59,7 @@ def test_crowded_scores_are_drawn_by_what_is_missing_to_one():
     pytest.importorskip("matplotlib")
     scores = {"best": (0.98, 0.99), "second": (0.9, 0.97), "third": (0.8, 0.9), "last": (0.3, 1.0)}
     rows = [
-        Row(method, bits, scores={"map.tie-aware": score}, fit_seconds=1.0)
+        MethodResult(method, bits, scores={"map.tie-aware": score}, fit_seconds=1.0)
         for method, pair in scores.items()
         for bits, score in zip((8, 16), pair, strict=True)
     ]

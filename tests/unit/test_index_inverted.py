@@ -102,3 +102,15 @@ def test_auto_groups_large_sets_only_where_that_saves_work(monkeypatch):
 def test_codes_too_long_for_the_lists_are_refused():
     with pytest.raises(ValueError, match="up to 1024 bits, found 1100"):
         hbmp.Index.build(np.ones((3, 1100), np.int8), kind="ivf")
+
+
+def test_adding_codes_one_by_one_keeps_the_inverted_lists():
+    rng = np.random.default_rng(9)
+    codes = clustered(rng, 3000)
+    index = hbmp.Index.build(codes[:1000], kind="ivf", recall=0.9)
+    lists = index._segments[0].inverted
+    for start in range(1000, 3000, 500):  # more codes than the lists hold, so that sizes alone would merge them
+        index.add(codes[start : start + 500])
+    assert index.kind == "ivf"
+    assert index._segments[0].inverted is lists
+    assert len(index._segments[0]) == 1000

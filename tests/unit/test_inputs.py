@@ -132,7 +132,7 @@ def test_a_file_of_labels_counts_before_labels_beside_the_features(tmp_path):
 )
 def test_labels_of_two_files_come_into_the_same_columns(first, second):
     """Shared labels of every pair, counted on the sets themselves."""
-    from hbmp.datasets._shared.label_sets import matrix_of
+    from hbmp._core.label_matrix import matrix_of
 
     data = []
     for sets in (first, second):

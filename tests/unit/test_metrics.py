@@ -1,6 +1,7 @@
 """Average precision and NDCG against double loops that read like their definitions, and against scikit-learn."""
 
 import math
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -251,6 +252,14 @@ def test_whole_keys_are_sorted_stably(rng, n_items, n_digits):
     keys = np.concatenate([rng.integers(0, highest, n_items), rng.integers(0, 50, n_items), [highest + 1, 0]])
     order = sorting.digit_sort(keys, n_digits)
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
+
+
+def test_metrics_sort_alike_without_faiss(rng, monkeypatch):
+    keys = rng.integers(0, 34, 5_000)
+    expected = sorting.bucket_sort(keys, 34)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    for found, wanted in zip(sorting.bucket_sort(keys, 34), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_threads_of_linear_algebra_are_given_back(problem):

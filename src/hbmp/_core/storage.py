@@ -1,26 +1,23 @@
-"""Models on disk: a directory of `model.json` (settings, scalars, names) and `arrays.safetensors`. Never pickle.
+"""Models on disk: a directory of `model.json` (settings, scalars, names) and one file of arrays. Never pickle.
 
-A saved object is its class, its parameters and what it learned (attributes that end in an underscore). Only classes
-of this package are ever built from a file. Code is never saved: a network of the user's own is left out, and given
-again when the model is loaded. The directory is written beside its place and renamed into it.
+A saved object is its class, its parameters and what it learned (attributes that end in an underscore). Classes have
+stable names (`saved_names`), and only classes that have one are ever built from a file. Code is never saved: a network
+of the user's own is left out, and given again when the model is loaded. `model_directory` writes and reads the files.
+
+Format 1 named classes by file, always called its arrays `arrays.safetensors`, and had no digests; it still loads.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-FORMAT = 1
-_FILES = ("arrays.safetensors", "model.json")
+from hbmp._core import model_directory, saved_names
+
+FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,69 +29,33 @@ class LeftOut:
 
 def save(obj, path) -> None:
     """Write an estimator as a model directory; an earlier model of that name is replaced, nothing else is."""
-    path = Path(path)
-    if path.exists() and not _holds_only_a_model(path):
-        raise ValueError(f"{path} is not a model directory, or holds more than a model; choose another name.")
     arrays: dict[str, np.ndarray] = {}
     content = {"format": FORMAT, "hbmp": _version(), "model": _encode(obj, arrays, "model")}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        _write(beside, content, arrays)
-        _move_into_place(beside, path)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    model_directory.write(Path(path), content, arrays)
 
 
 def load(path, *, module=None):
     """Read a model directory written by `save`; module: what was left out of it, if anything was."""
-    from safetensors.numpy import load_file
-
     path = Path(path)
-    if not (path / "model.json").is_file():
-        raise ValueError(f"{path} is not a saved model: it has no model.json.")
+    if not (path / model_directory.DESCRIPTION).is_file():
+        raise ValueError(f"{path} is not a saved model: it has no {model_directory.DESCRIPTION}.")
     try:
-        content = json.loads((path / "model.json").read_text(encoding="utf-8"))
-        arrays = load_file(path / "arrays.safetensors")
+        content, arrays = model_directory.read(path)
     except Exception as error:
-        raise ValueError(f"{path} cannot be read as a model ({error}); it may be cut short. Save it again.") from error
-    found = content.get("format") if isinstance(content, dict) else None
+        raise ValueError(
+            f"{path} cannot be read as a model ({error}); it may be cut short or damaged. Save it again."
+        ) from error
+    found = content.get("format")
     if not isinstance(found, int) or "model" not in content:
         raise ValueError(f"{path}/model.json does not describe a saved model. Save it again.")
     if found > FORMAT:
         raise ValueError(f"{path} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp.")
     try:
         return _Reader(arrays, module).decode(content["model"])
-    except (KeyError, TypeError, AttributeError, ImportError) as error:
+    except saved_names.Refused:
+        raise
+    except Exception as error:
         raise ValueError(f"{path} does not fit this version of hbmp ({error!r}). Save it again.") from error
-
-
-def _write(folder: Path, content: dict, arrays: dict[str, np.ndarray]) -> None:
-    from safetensors.numpy import save_file
-
-    save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, folder / "arrays.safetensors")
-    (folder / "model.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
-    for name in _FILES:
-        with open(folder / name, "rb") as file:
-            os.fsync(file.fileno())
-    mask = os.umask(0)
-    os.umask(mask)
-    folder.chmod(0o777 & ~mask)
-    (folder / "arrays.safetensors").chmod(0o666 & ~mask)  # the library writes it for its owner alone
-
-
-def _holds_only_a_model(path: Path) -> bool:
-    return path.is_dir() and {"model.json"} <= {item.name for item in path.iterdir()} <= {*_FILES, "card.md"}
-
-
-def _move_into_place(beside: Path, path: Path) -> None:
-    if path.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-        path.rename(old / path.name)
-        beside.rename(path)
-        shutil.rmtree(old)
-    else:
-        beside.rename(path)
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
@@ -113,11 +74,11 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
         return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, dict):
         return {"dict": [[name, _encode(item, arrays, f"{key}.{name}")] for name, item in value.items()]}
-    if type(value).__module__.startswith("hbmp."):
+    if (name := saved_names.name_of(type(value))) is not None:
         params, state = _parts(value)
-        kept = {name: item for name, item in params.items() if name not in getattr(value, "not_saved", ())}
+        kept = {key: item for key, item in params.items() if key not in getattr(value, "not_saved", ())}
         return {
-            "class": f"{type(value).__module__}:{type(value).__qualname__}",
+            "class": name,
             "params": {name: _encode(item, arrays, f"{key}.{name}") for name, item in kept.items()}
             | {name: {"left_out": _name_of(item)} for name, item in params.items() if name not in kept},
             "state": {name: _encode(item, arrays, f"{key}.{name}") for name, item in state.items()},
@@ -129,8 +90,6 @@ def _parts(obj) -> tuple[dict, dict]:
     """(what the class is built from, what it learned)."""
     if dataclasses.is_dataclass(obj):
         return {item.name: getattr(obj, item.name) for item in dataclasses.fields(obj)}, {}
-    if not isinstance(obj, BaseEstimator):
-        raise ValueError(f"A {type(obj).__name__} cannot be saved in a model.")
     skipped = getattr(obj, "not_saved", ())
     learned = {
         name: item
@@ -169,13 +128,7 @@ class _Reader:
         return self._build(value)
 
     def _build(self, value: dict):
-        module, _, name = value["class"].partition(":")
-        if not module.startswith("hbmp."):
-            raise ValueError(f"The model asks for {value['class']}, which is not part of hbmp; it is not loaded.")
-        cls = getattr(importlib.import_module(module), name)
-        built_here = isinstance(cls, type) and cls.__module__ == module
-        if not built_here or not (issubclass(cls, BaseEstimator) or dataclasses.is_dataclass(cls)):
-            raise ValueError(f"The model asks for {value['class']}, which is not a part models are made of.")
+        cls = saved_names.class_of(value["class"])
         obj = cls(**{name: self.decode(item) for name, item in value["params"].items()})
         for name, item in value["state"].items():
             setattr(obj, name, self.decode(item))

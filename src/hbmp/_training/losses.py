@@ -1,4 +1,4 @@
-"""Losses that pull scores to target codes (Eq. 12): upper bounds of the number of bit errors (the smooth one up to a
+"""Losses that pull scores to target codes (HBMP Eq. 12): upper bounds of the bit errors (the smooth one up to a
 constant).
 
 ψ      scores    (n, b)

@@ -17,7 +17,7 @@ class Precomputed(Affinity):
     Parameters
     ----------
     kind : {"affinity", "distance"}, default="affinity"
-        What the matrix holds. Distances are mapped to affinities by 1 - 2 d / d_max (Eq. 2 of the paper).
+        What the matrix holds. Distances are mapped to affinities by 1 - 2 d / d_max (HBMP Eq. 2).
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def from_distances(matrix: np.ndarray) -> tuple[np.ndarray, float]:
     largest = float(distances.max())
     if largest == 0:
         raise ValueError("All distances are 0: the items are all alike.")
-    return 1 - 2 * distances / largest, largest
+    return 1 - 2 * distances / largest, largest  # HBMP Eq. 1, 2: γ = 1/d_max, R = 1 - 2γd; HBMP Alg. 1, line 1
 
 
 def _check_square(matrix: np.ndarray, what: str) -> np.ndarray:

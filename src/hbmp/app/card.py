@@ -24,13 +24,14 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
     parts = [
         f"# {type(model).__name__}, {model.n_bits} bits, on {data.name}",
         f"Learned binary codes, saved by hbmp {hbmp.__version__} on {datetime.now(UTC):%Y-%m-%d}. Published as: "
-        f"{type(model).paper or 'not published'}. `hbmp.load({str(folder)!r})` reads the model.",
+        f"{type(model).citation or 'not published'}. `hbmp.load({str(folder)!r})` reads the model.",
         "## Data",
         _data(data, n_train),
         "## Scores",
         evaluation.to_markdown() if evaluation else "None were taken: every row was used for fitting.",
         "## Settings",
         Table(("setting", "value"), tuple((name, _cell(value)) for name, value in _settings(model)), n_notes=1).text(),
+        *_plan(model),
         "## Made with",
         _made(fit_seconds, command),
     ]
@@ -54,6 +55,14 @@ def _data(data, n_train: int) -> str:
 
 def _settings(model) -> list[tuple[str, object]]:
     return sorted(model.get_params(deep=False).items())
+
+
+def _plan(model) -> list[str]:
+    """What was decided for these data, where a method decides."""
+    if not hasattr(model, "plan_"):
+        return []
+    rows = tuple((name, _cell(value)) for name, value in model.plan_.as_dict().items())
+    return ["## Plan", Table(("decision", "value"), rows, n_notes=1).text()]
 
 
 def _made(fit_seconds: float, command: str) -> str:

@@ -10,8 +10,8 @@ import difflib
 import json
 from collections.abc import Sequence
 
-from hbmp.experiments.codes import make_method
 from hbmp.hasher import Hasher, get_method
+from hbmp.methods import make_method
 
 _SET_ELSEWHERE = {"n_bits": "--bits", "random_state": "--seed", "device": "--device"}
 

@@ -23,7 +23,7 @@ from hbmp.database.item_files import ItemFiles
 from hbmp.hasher import Hasher, load
 from hbmp.images import Images, as_images, is_images
 from hbmp.index import Index
-from hbmp.stores._shared.base import check_ids
+from hbmp.stores import check_ids
 
 FORMAT = 1
 _DESCRIPTION = "database.json"

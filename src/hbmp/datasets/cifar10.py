@@ -15,7 +15,7 @@ from hbmp.datasets._shared.files import locate
 _RECORD = 1 + 3 * 32 * 32
 _BATCHES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 _UNPACKED = ("cifar-10-batches-bin",)
-_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 class CIFAR10(DataSet):
@@ -75,4 +75,4 @@ def _read_batch(path: Path) -> np.ndarray:
 
 def _label_names(folder: Path) -> tuple[str, ...]:
     path = locate(folder, "batches.meta.txt", _UNPACKED)
-    return tuple(path.read_text(encoding="utf-8").split()) if path else _NAMES
+    return tuple(path.read_text(encoding="utf-8").split()) if path else CLASSES

@@ -77,7 +77,7 @@ def _read(path: Path) -> dict:
     if path.suffix == ".npz":
         return read_npz(path)
     if path.suffix in (".parquet", ".pq"):
-        from hbmp.datasets._shared.parquet import read_parquet
+        from hbmp._core.parquet import read_parquet
 
         return read_parquet(path)
     raise ValueError(f"{path} is neither .npy, .npz nor .parquet; save the features as one of these.")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hbmp._core.label_matrix import matrix_of
 from hbmp.datasets._shared.base import Data, DataSet
-from hbmp.datasets._shared.label_sets import matrix_of
 from hbmp.images.files import ENDINGS, classes_of, image_files, is_image_file, split_of
 
 _HEADERS = {"file", "filename", "path", "image"}

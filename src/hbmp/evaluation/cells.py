@@ -18,12 +18,12 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from hbmp.evaluation.trial import Trial
-from hbmp.experiments.codes import make_method
 from hbmp.hasher import Hasher, get_method
+from hbmp.methods import make_method
 
 
 @dataclass(frozen=True)
-class Cell:
+class MethodRun:
     """What to measure: `method` is a name, or an estimator whose settings are kept; `label` is what tables call it.
 
     keep : hand back the fitted model too
@@ -39,7 +39,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodResult:
     """What was measured of one method at one code length; `error` says why there is nothing, where it failed.
 
     scores : by name, as in `hbmp.protocols`: "map", "map.tie-aware", "map.weighted", "ndcg-shared", …
@@ -64,7 +64,7 @@ class Row:
         return next((self.scores[name] for name in readings if name in self.scores), None)
 
 
-def run(trial: Trial, cells: Sequence[Cell], jobs: int) -> Iterator[tuple[int, Row, Hasher | None]]:
+def run(trial: Trial, cells: Sequence[MethodRun], jobs: int) -> Iterator[tuple[int, MethodResult, Hasher | None]]:
     """(number of the cell, its row, its model if kept) as each ends; with `jobs` > 1 in processes of their own."""
     if jobs <= 1:
         yield from (_numbered(number, trial, cell) for number, cell in enumerate(cells))
@@ -81,14 +81,14 @@ def run(trial: Trial, cells: Sequence[Cell], jobs: int) -> Iterator[tuple[int, R
     except TerminatedWorkerError:
         reason = "A process died, perhaps for want of memory, before this was done. Run it with one job."
         for number in sorted(waiting):
-            yield number, Row(cells[number].label, cells[number].bits, error=reason), None
+            yield number, MethodResult(cells[number].label, cells[number].bits, error=reason), None
 
 
-def _numbered(number: int, trial: Trial, cell: Cell) -> tuple[int, Row, Hasher | None]:
+def _numbered(number: int, trial: Trial, cell: MethodRun) -> tuple[int, MethodResult, Hasher | None]:
     return number, *measure(trial, cell)
 
 
-def measure(trial: Trial, cell: Cell) -> tuple[Row, Hasher | None]:
+def measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None]:
     """The row of one cell, and its model where that is kept."""
     with contextlib.suppress(ImportError):
         import torch  # noqa: F401  loaded before the clock starts, so that its import counts for no method
@@ -98,10 +98,10 @@ def measure(trial: Trial, cell: Cell) -> tuple[Row, Hasher | None]:
     except Exception as error:  # whatever went wrong in one method is told in its row
         reason = " ".join(str(error).split()) or type(error).__name__
         known = isinstance(error, (ValueError, LookupError, ImportError)) and not isinstance(error, KeyError)
-        return Row(cell.label, cell.bits, error=reason if known else f"{type(error).__name__}: {reason}"), None
+        return MethodResult(cell.label, cell.bits, error=reason if known else f"{type(error).__name__}: {reason}"), None
 
 
-def _measure(trial: Trial, cell: Cell) -> tuple[Row, Hasher | None]:
+def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None]:
     settings, tried = _choose(trial, cell)
     model = _build(cell, settings)
     start = time.perf_counter()
@@ -109,7 +109,7 @@ def _measure(trial: Trial, cell: Cell) -> tuple[Row, Hasher | None]:
     fit_seconds = time.perf_counter() - start
     database_codes, encode_seconds = _encode(model, trial.database)
     scores, curve = trial.scores_with_curve(model.transform(trial.queries), database_codes, model.bit_weights_)
-    row = Row(
+    row = MethodResult(
         cell.label,
         cell.bits,
         scores=scores,
@@ -133,7 +133,7 @@ def _encode(model: Hasher, features: np.ndarray) -> tuple[np.ndarray, float]:
     return codes, min(seconds)
 
 
-def _choose(trial: Trial, cell: Cell) -> tuple[dict, int]:
+def _choose(trial: Trial, cell: MethodRun) -> tuple[dict, int]:
     """The settings that score best on held-out training rows, and how many were tried; none without a budget."""
     candidates = _candidates(cell)
     if len(candidates) == 1:
@@ -144,7 +144,7 @@ def _choose(trial: Trial, cell: Cell) -> tuple[dict, int]:
         try:
             model = _build(cell, settings).fit(inner.train, inner.train_labels)
             codes = model.transform(inner.queries), model.transform(inner.database)
-            row = Row(cell.label, cell.bits, scores=inner.scores(*codes, model.bit_weights_))
+            row = MethodResult(cell.label, cell.bits, scores=inner.scores(*codes, model.bit_weights_))
         except ValueError:  # settings that do not go with these data are passed over
             continue
         score = row.score(inner.measures[0].name)
@@ -153,7 +153,7 @@ def _choose(trial: Trial, cell: Cell) -> tuple[dict, int]:
     return best[1], len(candidates)
 
 
-def _candidates(cell: Cell) -> list[dict]:
+def _candidates(cell: MethodRun) -> list[dict]:
     """The defaults, then others from the method's own grid in seeded order, `budget` in all."""
     method = get_method(cell.method)() if isinstance(cell.method, str) else cell.method
     own = method.get_params(deep=False)
@@ -167,7 +167,7 @@ def _holds(own: dict, settings: dict) -> bool:
     return all(name in own and np.array_equal(own[name], value) for name, value in settings.items())
 
 
-def _build(cell: Cell, settings: dict) -> Hasher:
+def _build(cell: MethodRun, settings: dict) -> Hasher:
     if isinstance(cell.method, str):
         return make_method(cell.method, cell.bits, settings, seed=cell.seed, device=cell.device)
     method = clone(cell.method).set_params(n_bits=cell.bits, **settings)

@@ -21,7 +21,7 @@ from hbmp._core.device import pick_device
 from hbmp._core.table import Table
 from hbmp.evaluation import cells as cell_runs
 from hbmp.evaluation import tables
-from hbmp.evaluation.cells import Cell, Row
+from hbmp.evaluation.cells import MethodResult, MethodRun
 from hbmp.evaluation.trial import as_features, as_labels, check_alike, draw_split, trial_of
 from hbmp.hasher import Hasher, get_method, list_methods
 from hbmp.protocols import Split
@@ -34,7 +34,7 @@ class Comparison:
     models : the fitted models that were asked for with `keep`, by (method, bits)
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[MethodResult, ...]
     split: Split
     facts: dict
     models: dict[tuple[str, int], Hasher] = field(default_factory=dict)
@@ -149,7 +149,7 @@ def compare(
     lengths = [_check_whole(n_bits, "A code length", 1) for n_bits in bits]
     budget, jobs = _check_whole(validation, "validation", 0), _check_whole(jobs, "jobs", 1)
     cells = [
-        Cell(label, method, n_bits, seed, device, budget, label in keep)
+        MethodRun(label, method, n_bits, seed, device, budget, label in keep)
         for label, method in chosen.items()
         for n_bits in lengths
     ]
@@ -177,10 +177,12 @@ def compare(
     return Comparison(tuple(rows), split, facts, models)
 
 
-def _run(trial, cells: list[Cell], jobs: int, progress: bool) -> tuple[list[Row], dict[tuple[str, int], Hasher]]:
+def _run(
+    trial, cells: list[MethodRun], jobs: int, progress: bool
+) -> tuple[list[MethodResult], dict[tuple[str, int], Hasher]]:
     from tqdm import tqdm
 
-    rows: dict[int, Row] = {}
+    rows: dict[int, MethodResult] = {}
     models: dict[tuple[str, int], Hasher] = {}
     with tqdm(total=len(cells), desc="comparing", unit="fit", disable=None if progress else True) as bar:
         for number, row, model in cell_runs.run(trial, cells, jobs):

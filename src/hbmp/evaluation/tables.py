@@ -10,26 +10,26 @@ from collections.abc import Sequence
 import numpy as np
 
 from hbmp._core.table import Table
-from hbmp.evaluation.cells import Row
+from hbmp.evaluation.cells import MethodResult
 from hbmp.evaluation.trial import TIES, drawn_words
 
 _HEADINGS = {"": "", ".tie-aware": " tie-aware", ".weighted": " weighted", ".weighted.tie-aware": " weighted tie-aware"}
 
 
-def ranking(rows: Sequence[Row], measure: str) -> list[str]:
+def ranking(rows: Sequence[MethodResult], measure: str) -> list[str]:
     """Methods by falling mean score over code lengths; those without any score last, in their own order."""
     means = {method: _mean(rows, method, measure) for method in dict.fromkeys(row.method for row in rows)}
     return sorted(means, key=lambda method: -means[method])
 
 
-def markdown(rows: Sequence[Row], measure: str, caption: str) -> str:
+def markdown(rows: Sequence[MethodResult], measure: str, caption: str) -> str:
     """Scores by code length, then every reading and cost, then the caption; columns line up as plain text too."""
     ordered = ranking(rows, measure)
     parts = [summary(rows, ordered, measure), details(rows, ordered)]
     return "\n\n".join([*(part.text() for part in parts), caption])
 
 
-def csv_text(rows: Sequence[Row]) -> str:
+def csv_text(rows: Sequence[MethodResult]) -> str:
     """A line a row, with a header; empty where a reading is missing."""
     names = _readings(rows)
     stream = io.StringIO()
@@ -91,7 +91,7 @@ def _machine(machine: dict) -> str:
     )
 
 
-def summary(rows: Sequence[Row], ordered: list[str], measure: str) -> Table:
+def summary(rows: Sequence[MethodResult], ordered: list[str], measure: str) -> Table:
     """The score by code length, a line a method, the best of each length in bold."""
     lengths = sorted({row.bits for row in rows})
     scores = {(row.method, row.bits): row.score(measure) for row in rows}
@@ -107,7 +107,7 @@ def summary(rows: Sequence[Row], ordered: list[str], measure: str) -> Table:
     return Table((f"{_heading(measure)}, tie-aware", *(f"{n_bits} bits" for n_bits in lengths)), tuple(body))
 
 
-def details(rows: Sequence[Row], ordered: list[str]) -> Table:
+def details(rows: Sequence[MethodResult], ordered: list[str]) -> Table:
     """Every reading and cost, a line a method and code length."""
     names = _readings(rows)
     costs = ("fit, s", "encode, rows/s", "model, bytes")
@@ -121,11 +121,11 @@ def details(rows: Sequence[Row], ordered: list[str]) -> Table:
     return Table(("method", "bits", *map(_heading, names), *costs, *extra), tuple(body), n_notes=len(extra))
 
 
-def _notes(rows: Sequence[Row]) -> dict[str, bool]:
+def _notes(rows: Sequence[MethodResult]) -> dict[str, bool]:
     return {"settings": any(row.settings for row in rows), "failed": any(row.error for row in rows)}
 
 
-def _readings(rows: Sequence[Row]) -> list[str]:
+def _readings(rows: Sequence[MethodResult]) -> list[str]:
     """Every score that any row has, mAP first and plain before weighted."""
     found = {name for row in rows for name in row.scores}
     readings = list(_HEADINGS)
@@ -142,7 +142,7 @@ def _heading(name: str) -> str:
     return metric.replace("map", "mAP") + _HEADINGS[f".{reading}" if reading else ""]
 
 
-def _mean(rows: Sequence[Row], method: str, measure: str) -> float:
+def _mean(rows: Sequence[MethodResult], method: str, measure: str) -> float:
     scores = [row.score(measure) for row in rows if row.method == method]
     kept = [score for score in scores if score is not None and np.isfinite(score)]
     return float(np.mean(kept)) if kept else -np.inf

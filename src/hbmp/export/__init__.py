@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hbmp import hamming
 from hbmp.export.onnx_graph import to_onnx
-from hbmp.stores._shared.base import check_ids, check_name
+from hbmp.stores import check_ids, check_name
 from hbmp.stores.pgvector import MOST_BITS
 
 __all__ = ["from_bytes", "from_hex", "from_int8", "to_bytes", "to_hex", "to_int8", "to_onnx", "to_sql"]

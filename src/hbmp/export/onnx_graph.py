@@ -4,9 +4,9 @@
     output   scores    float32 (n, n_bits)       before the sign, as `project` gives them
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
-The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, where
-there are label scores a second last layer gives them, labels vote on bits, and scores ask for labels. The bit weights
-travel in the file's metadata as JSON under `hbmp.bit_weights`.
+The graph has one Gemm per layer with Relu between, then the sign. A kernel function computes its RBF features first.
+Where the model has label scores, a second last layer gives them; they vote on bits and shape label-aware queries. The
+bit weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.files import write_into_place
 from hbmp.functions.kernel import Kernel
+from hbmp.methods.hbmp.encoder import Encoder
 
 _OPSET, _IR_VERSION = 17, 8  # of 2022: old enough for any runtime in use
 
@@ -85,13 +86,13 @@ def _label_scores(value: str, label_layer, nodes: list, constants: dict) -> None
     nodes.append(helper.make_node("Gemm", [value, "label_weights", "label_bias"], ["label_scores"]))
 
 
-def _votes(model, nodes: list, constants: dict) -> str:
+def _votes(encoder, nodes: list, constants: dict) -> str:
     """Add the nodes that blend `bit_scores` with the log-odds of the labels' votes; the name of their result."""
     from onnx import helper
 
-    from hbmp.methods.hbmp.held_out import CERTAIN
+    from hbmp.methods.hbmp.label_votes import CERTAIN
 
-    votes, share = model.votes_, model.label_share_
+    votes, share = encoder.votes, encoder.label_share
     constants |= {
         "label_rows": votes.label_rows.T,
         "prior": votes.prior,
@@ -116,15 +117,15 @@ def _votes(model, nodes: list, constants: dict) -> str:
     return "blended"
 
 
-def _queries(model, odds: str, nodes: list, constants: dict) -> str:
-    """Add the nodes that turn log-odds and `label_scores` into scores that ask for labels; the name of their result."""
+def _queries(queries, odds: str, nodes: list, constants: dict) -> str:
+    """Add the nodes of label-aware queries from log-odds and `label_scores`; the name of their result."""
     from onnx import helper
 
     from hbmp.methods.hbmp.label_queries import LEAST
 
-    constants |= {"label_vectors": model.queries_.vectors, "least": np.float32(LEAST).reshape(())}
+    constants |= {"label_vectors": queries.vectors, "least": np.float32(LEAST).reshape(())}
     steps: list[tuple[str, list[str], str]] = [
-        ("Softmax" if model.queries_.exclusive else "Sigmoid", ["label_scores"], "label_probabilities"),
+        ("Softmax" if queries.exclusive else "Sigmoid", ["label_scores"], "label_probabilities"),
         ("MatMul", ["label_probabilities", "label_vectors"], "wanted"),
         ("Add", [odds, "wanted"], "sum"),
         ("Sign", [odds], "signs"),
@@ -148,16 +149,16 @@ def _encoder(model, layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel 
         constants |= {f"weights_{position}": weights, f"bias_{position}": bias}
         nodes.append(helper.make_node("Gemm", [value, f"weights_{position}", f"bias_{position}"], [f"h_{position}"]))
         nodes.append(helper.make_node("Relu", [f"h_{position}"], [value := f"active_{position}"]))
-    n_bits = model.n_bits
-    weights, bias = layers[-1]
-    constants |= {"bit_layer": weights[:, :n_bits], "bit_bias": bias[:n_bits]}
+    encoder = getattr(model, "encoder_", None) or Encoder(model, model.n_bits)
+    (weights, bias), columns = layers[-1], encoder.layout
+    constants |= {"bit_layer": weights[:, columns.bits], "bit_bias": bias[columns.bits]}
     nodes.append(helper.make_node("Gemm", [value, "bit_layer", "bit_bias"], [scores := "bit_scores"]))
-    if weights.shape[1] > n_bits:
-        _label_scores(value, (weights[:, n_bits:], bias[n_bits:]), nodes, constants)
-    if getattr(model, "label_share_", 0) > 0:
-        scores = _votes(model, nodes, constants)
-    if getattr(model, "queries_", None) is not None:
-        scores = _queries(model, scores, nodes, constants)
+    if encoder.votes is not None:
+        _label_scores(value, (weights[:, columns.labels], bias[columns.labels]), nodes, constants)
+        if encoder.label_share > 0:
+            scores = _votes(encoder, nodes, constants)
+        if encoder.queries is not None:
+            scores = _queries(encoder.queries, scores, nodes, constants)
     nodes.append(helper.make_node("Identity", [scores], ["scores"]))
     nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
     nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))
@@ -167,8 +168,8 @@ def _encoder(model, layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel 
         "hbmp_encoder",
         [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", n_features])],
         [
-            helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", n_bits]),
-            helper.make_tensor_value_info("codes", TensorProto.INT8, ["n", n_bits]),
+            helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", model.n_bits]),
+            helper.make_tensor_value_info("codes", TensorProto.INT8, ["n", model.n_bits]),
         ],
         [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
     )

@@ -107,7 +107,7 @@ class BiHalf(DeepHasher):
     (100, 8)
     """
 
-    paper = "Li & van Gemert, AAAI 2021"
+    citation = "Li & van Gemert, AAAI 2021"
     supervised = False
     smoke = {"function": Linear(epochs=2)}
     search = {"pull": [0.3, 1.0, 3.0, 6.0, 12.0]}

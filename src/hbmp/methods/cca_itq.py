@@ -90,7 +90,7 @@ class CCAITQ(Hasher):
     True
     """
 
-    paper = "Gong & Lazebnik, CVPR 2011; Gong et al., TPAMI 2013"
+    citation = "Gong & Lazebnik, CVPR 2011; Gong et al., TPAMI 2013"
     supervised = True
     smoke = {"n_iter": 3}
     search = {"regularization": [1e-4, 1e-3, 1e-2, 1e-1, 1.0]}

@@ -131,7 +131,7 @@ class CNNH(Hasher):
     True
     """
 
-    paper = "Xia et al., AAAI 2014"
+    citation = "Xia et al., AAAI 2014"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "sweeps": 2}
     never_rises = "loss_"

@@ -108,7 +108,7 @@ class CSQ(DeepHasher):
     True
     """
 
-    paper = "Yuan, Wang, Zhang, Tay, Jie, Liu & Feng, CVPR 2020"
+    citation = "Yuan, Wang, Zhang, Tay, Jie, Liu & Feng, CVPR 2020"
     smoke = {"function": Linear(epochs=2)}
     search = {"quantisation": [1e-4, 0.05, 0.5], "centres": ["auto", "bernoulli"]}
 

@@ -109,7 +109,7 @@ class DPN(DeepHasher):
     True
     """
 
-    paper = "Fan, Ng, Ju, Zhang & Chan, IJCAI 2020"
+    citation = "Fan, Ng, Ju, Zhang & Chan, IJCAI 2020"
     smoke = {"function": Linear(epochs=2), "adapt": True}
     search = {"margin": [0.5, 1.0, 2.0], "centres": ["bernoulli", "auto"]}
 

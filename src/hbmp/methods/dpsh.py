@@ -100,7 +100,7 @@ class DPSH(DeepHasher):
     True
     """
 
-    paper = "Li, Wang & Kang, IJCAI 2016"
+    citation = "Li, Wang & Kang, IJCAI 2016"
     smoke = {"function": Linear(epochs=2), "memory": 40}
     search = {"quantisation": [1.0, 10.0, 30.0, 100.0]}
 

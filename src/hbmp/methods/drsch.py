@@ -100,7 +100,7 @@ class DRSCH(DeepHasher):
     True
     """
 
-    paper = "Zhang, Lin, Zhang, Zuo & Zhang, TIP 2015"
+    citation = "Zhang, Lin, Zhang, Zuo & Zhang, TIP 2015"
     smoke = {"function": Linear(epochs=2), "partners": 4}
     search = {"margin": [None, 5.0], "smoothness": [0.01, 0.03, 0.1]}
 

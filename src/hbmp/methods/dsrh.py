@@ -112,7 +112,7 @@ class DSRH(DeepHasher):
     True
     """
 
-    paper = "Zhao, Huang, Wang & Tan, CVPR 2015"
+    citation = "Zhao, Huang, Wang & Tan, CVPR 2015"
     smoke = {"function": Linear(epochs=2), "length": 6}
     search = {"margin": [2.0, 5.0, 10.0], "balance": [0.1, 1.0]}
 

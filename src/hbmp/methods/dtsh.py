@@ -104,7 +104,7 @@ class DTSH(DeepHasher):
     True
     """
 
-    paper = "Wang, Shi & Kitani, ACCV 2016"
+    citation = "Wang, Shi & Kitani, ACCV 2016"
     smoke = {"function": Linear(epochs=2), "memory": 40, "partners": 4}
     search = {"margin": [None, 5.0], "quantisation": [30.0, 100.0, 300.0]}
 

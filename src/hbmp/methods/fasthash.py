@@ -83,7 +83,7 @@ class FastHash(Hasher):
     True
     """
 
-    paper = "Lin et al., CVPR 2014"
+    citation = "Lin et al., CVPR 2014"
     supervised = True
     smoke = {"function": Trees(n_trees=2), "max_samples": 60}
     search = {"loss": ["ksh", "bre", "hinge"]}

@@ -97,7 +97,7 @@ class GreedyHash(DeepHasher):
     True
     """
 
-    paper = "Su, Zhang, Han & Tian, NeurIPS 2018"
+    citation = "Su, Zhang, Han & Tian, NeurIPS 2018"
     smoke = {"function": Linear(epochs=2)}
     search = {"quantisation": [0.1, 1.0], "classifier_decay": [5e-4, 0.03, 0.1]}
 

@@ -98,7 +98,7 @@ class HashNet(DeepHasher):
     True
     """
 
-    paper = "Cao, Long, Wang & Yu, ICCV 2017"
+    citation = "Cao, Long, Wang & Yu, ICCV 2017"
     smoke = {"function": Linear(epochs=2), "hold": 2}
     search = {"steepness": [5.0, 10.0, 20.0], "growth": [0.005, 0.02]}
 

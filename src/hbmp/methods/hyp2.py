@@ -109,7 +109,7 @@ class HyP2(DeepHasher):
     True
     """
 
-    paper = "Xu, Chai, Xu, Yuan, Fan & Wang, ACM MM 2022"
+    citation = "Xu, Chai, Xu, Yuan, Fan & Wang, ACM MM 2022"
     smoke = {"function": Linear(epochs=2)}
     search = {"pair_weight": [0.5, 1.0], "threshold": ["auto", -0.1, 0.2]}
 

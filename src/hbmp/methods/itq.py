@@ -54,7 +54,7 @@ class ITQ(Hasher):
     dtype('float32')
     """
 
-    paper = "Gong & Lazebnik, CVPR 2011"
+    citation = "Gong & Lazebnik, CVPR 2011"
     smoke = {"n_iter": 3}
     never_rises = "loss_"
 

@@ -164,7 +164,7 @@ class KSH(Hasher):
     True
     """
 
-    paper = "Liu et al., CVPR 2012"
+    citation = "Liu et al., CVPR 2012"
     supervised = True
     smoke = {"n_anchors": 20, "n_iter": 5}
     search = {"n_anchors": [300, 600], "width": [0.5, 0.7, 1.0]}

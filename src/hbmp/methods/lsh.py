@@ -53,7 +53,7 @@ class LSH(Hasher):
     array([-1,  1, -1,  1, -1, -1,  1, -1], dtype=int8)
     """
 
-    paper = "Charikar, STOC 2002"
+    citation = "Charikar, STOC 2002"
 
     def __init__(self, n_bits: int = 32, *, centre: bool = True, random_state: RandomState = None):
         self.n_bits = n_bits

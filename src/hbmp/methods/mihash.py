@@ -107,7 +107,7 @@ class MIHash(DeepHasher):
     True
     """
 
-    paper = "Cakir, He, Bargal & Sclaroff, ICCV 2017"
+    citation = "Cakir, He, Bargal & Sclaroff, ICCV 2017"
     smoke = {"function": Linear(epochs=2)}
     search = {"n_bins": [None, 10], "slope": [1.0, 2.0, 4.0]}
 

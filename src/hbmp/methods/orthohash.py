@@ -95,7 +95,7 @@ class OrthoHash(DeepHasher):
     True
     """
 
-    paper = "Hoe, Ng, Zhang, Chan, Song & Xiang, NeurIPS 2021"
+    citation = "Hoe, Ng, Zhang, Chan, Song & Xiang, NeurIPS 2021"
     smoke = {"function": Linear(epochs=2)}
     search = {"scale": ["auto", 3.0, 8.0], "margin": [0.2, 0.3]}
 

@@ -50,7 +50,7 @@ class PCARotation(Hasher):
     dtype('float32')
     """
 
-    paper = "Jégou et al., CVPR 2010; Gong & Lazebnik, CVPR 2011 (PCA-RR)"
+    citation = "Jégou et al., CVPR 2010; Gong & Lazebnik, CVPR 2011 (PCA-RR)"
 
     def __init__(self, n_bits: int = 32, *, random_state: RandomState = None):
         self.n_bits = n_bits

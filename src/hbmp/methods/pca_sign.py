@@ -43,7 +43,7 @@ class PCASign(Hasher):
     dtype('float32')
     """
 
-    paper = "Wang, Kumar & Chang, CVPR 2010 (PCA hashing)"
+    citation = "Wang, Kumar & Chang, CVPR 2010 (PCA hashing)"
 
     def __init__(self, n_bits: int = 32, *, random_state: RandomState = None):
         self.n_bits = n_bits

@@ -114,7 +114,7 @@ class SDH(Hasher):
     True
     """
 
-    paper = "Shen et al., CVPR 2015"
+    citation = "Shen et al., CVPR 2015"
     supervised = True
     smoke = {"n_anchors": 20, "n_iter": 2}
     search = {"width": [0.5, 0.7, 1.0], "function_ridge": [1e-2, 1.0]}

@@ -98,7 +98,7 @@ class SDR(Hasher):
     True
     """
 
-    paper = "Do et al., ECCV 2016"
+    citation = "Do et al., ECCV 2016"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "steps": 5, "draws": 5}
     search = {"solver": ["sdr", "al"]}

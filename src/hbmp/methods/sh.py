@@ -71,7 +71,7 @@ class SH(Hasher):
     dtype('float32')
     """
 
-    paper = "Weiss, Torralba & Fergus, NIPS 2008"
+    citation = "Weiss, Torralba & Fergus, NIPS 2008"
 
     def __init__(self, n_bits: int = 32, *, random_state: RandomState = None):
         self.n_bits = n_bits

@@ -177,7 +177,7 @@ class StructHash(Hasher):
     True
     """
 
-    paper = "Lin, Shen & Wu, ECCV 2014"
+    citation = "Lin, Shen & Wu, ECCV 2014"
     supervised = True
     smoke = {"n_queries": 20, "n_positive": 4, "n_negative": 6, "n_anchors": 8, "steps": 3}
     search = {"price": [3.0, 10.0, 30.0], "width": [0.5, 0.7]}

@@ -121,7 +121,7 @@ class TripletBQP(Hasher):
     True
     """
 
-    paper = "Zhuang et al., CVPR 2016"
+    citation = "Zhuang et al., CVPR 2016"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "triplets": 5, "group": 3}
     search = {"group": [4, 8, 16], "triplets": [20, 50]}

@@ -78,7 +78,7 @@ class TSH(Hasher):
     True
     """
 
-    paper = "Lin et al., ICCV 2013"
+    citation = "Lin et al., ICCV 2013"
     supervised = True
     smoke = {"function": Linear(epochs=2), "max_samples": 60, "steps": 5}
     search = {"loss": ["ksh", "bre", "hinge"]}

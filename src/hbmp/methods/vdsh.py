@@ -195,7 +195,7 @@ class VDSH(Hasher):
     True
     """
 
-    paper = "Zhang et al., CVPR 2016"
+    citation = "Zhang et al., CVPR 2016"
     supervised = True
     smoke = {"width": 8, "rounds": 2}
     search = {"code_penalty": [3.0, 10.0], "ridge": [0.01, 0.03, 0.1, 0.3]}

@@ -1,24 +1,38 @@
-"""Stable sorts in linear time, on the bucket sort of FAISS, which runs free of the interpreter lock."""
+"""Stable sorts in linear time: the bucket sort of FAISS, which releases the interpreter lock, or NumPy's radix sort.
+
+NumPy sorts where FAISS is not installed, so that metrics run on machines that only train.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 DIGIT_BITS = 13
 
 
-def bucket_sort(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stable order of whole keys in [0, n_keys), and bounds: key k stands at order[bounds[k]:bounds[k + 1]]."""
-    import faiss
-
+def bucket_sort(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Stable order of integer keys in [0, n_keys), and bounds: key k is at order[bounds[k]:bounds[k + 1]]."""
+    try:
+        import faiss
+    except ModuleNotFoundError:
+        return _radix_sort(keys, n_keys)
     bounds, order = faiss.bucket_sort(keys, n_keys)
     return order, bounds
 
 
-def digit_sort(keys: np.ndarray, n_digits: int) -> np.ndarray:
-    """Stable order of whole keys (n,) in [0, 2^(13 · n_digits) + 1], by thirteen binary digits at a time, lowest first.
+def _radix_sort(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """`bucket_sort` by NumPy, whose stable sort of 16-bit keys is a radix sort."""
+    order = np.argsort(keys.astype(np.min_scalar_type(n_keys)), kind="stable")
+    return order, np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=n_keys))])
 
-    The highest part may be 2^13 itself.
+
+def digit_sort(keys: NDArray[Any], n_digits: int) -> NDArray[Any]:
+    """Stable order of integer keys (n,) in [0, 2^(13 · n_digits) + 1], thirteen binary digits at a time, lowest first.
+
+    The highest digit may be 2^13 itself.
     """
     if len(keys) < 2**DIGIT_BITS:
         return np.argsort(keys, kind="stable")

@@ -1,4 +1,4 @@
-"""The Improve step of Algorithm 1: better sign vectors for max vᵀAv, v in {-1, +1}ⁿ, an NP-hard problem.
+"""The Improve step (HBMP Alg. 1, line 5): better sign vectors for max vᵀAv, v in {-1, +1}ⁿ, an NP-hard problem.
 
 Flipping v_i changes vᵀAv by -4 v_i (Av)_i (A has a zero diagonal), so a search needs the field Av, which is updated
 as signs flip. First many signs flip at once while that helps. Then single flips are found in blocks: the items that

@@ -1,6 +1,6 @@
 """The fit of bits to an affinity, through a Gram matrix of bits instead of pairs of items.
 
-The design matrix of Eq. 10 has one row per pair of items, n² in all. Its normal equations are small. With item weights
+The design matrix of HBMP Eq. 10 has one row per pair of items, n² in all. Its normal equations are small. With weights
 c and D = diag(c),
 
     G_jk = ⟨v_j v_jᵀ, v_k v_kᵀ⟩ = (v_jᵀ D v_k)² - m          h_k = ⟨v_k v_kᵀ, R⟩ = v_kᵀ D R D v_k - tr
@@ -23,7 +23,7 @@ SMALL_ITEMS = 1024  # up to here the residual is kept as a matrix, shared by all
 
 
 def solve_weights(gram: np.ndarray, match: np.ndarray, weighting: str, ridge: float, free: int = 0) -> np.ndarray:
-    """Weights of least squared error for directions with this Gram matrix and match (Eq. 10).
+    """Weights of least squared error for directions with this Gram matrix and match (HBMP Eq. 9).
 
     If the affinity does not determine all weights, the solution of least norm is taken. `weighting` can keep the
     weights non-negative, because a distance must not fall when a bit differs, and shrink them too (by `ridge` times
@@ -45,6 +45,7 @@ def _least_norm(gram: np.ndarray, match: np.ndarray) -> np.ndarray:
     values, vectors = eigh(gram)
     keep = values > values[-1] * 1e-10
     vectors = vectors[:, keep]
+    # HBMP Eq. 10
     return vectors @ ((vectors.T @ match) / values[keep])
 
 
@@ -61,7 +62,7 @@ def _non_negative(gram: np.ndarray, match: np.ndarray, free: int) -> np.ndarray:
 
 
 class Fit:
-    """Directions found so far, their weights, and the residual operator Q = R - Σ α_k v_k v_kᵀ.
+    """Directions found so far, their weights, and the residual operator Q = R - Σ α_k v_k v_kᵀ (HBMP Eq. 4).
 
     The residual acts as A = D Q D with a zero diagonal: vᵀAv is the match of a sign vector v with the part that is
     not yet explained. The diagonal of Q only adds a constant, so no choice of v depends on it.
@@ -147,6 +148,7 @@ class Fit:
         """‖R - Σ α_k v_k v_kᵀ‖_F, by the expansion ‖R‖² - 2αᵀh + αᵀGα over the first len(α) directions."""
         alpha = self.weights if weights is None else weights
         size = len(alpha)
+        # HBMP Eq. 3, without its factor of one half
         square = self.squared_norm - 2 * alpha @ self.match[:size] + alpha @ self.gram[:size, :size] @ alpha
         return float(np.sqrt(max(square, 0.0)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp._core.device import pick_device, to_numpy, to_torch
-from hbmp.affinities._shared.base import Affinity
+from hbmp.affinities import Affinity
 from hbmp.affinities.precomputed import Precomputed
 
 DOUBLE_ITEMS = 2048  # up to here R is dense float64: exact to rounding, the same codes with every BLAS

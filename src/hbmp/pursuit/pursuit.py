@@ -1,8 +1,8 @@
-"""Binary matrix pursuit: rebuild an affinity from sign vectors, one per step (Algorithm 1).
+"""Binary matrix pursuit: rebuild an affinity from sign vectors, one per step (HBMP Algorithm 1).
 
-    R      affinity    (n, n) symmetric, in [-1, 1]                    Eq. 3
-    v_t    signs       (n,)   bit t of every item                      Eq. 6
-    α      weights     (t,)   of all bits                              Eq. 10
+    R      affinity    (n, n) symmetric, in [-1, 1]               HBMP Eq. 3
+    v_t    signs       (n,)   bit t of every item                 HBMP Eq. 6
+    α      weights     (t,)   of all bits                         HBMP Eq. 10
     Q_t    residual    (n, n) R - Σ α_k v_k v_kᵀ, the part that t bits do not explain
     c      item weights (n,)  pairs count c_i c_j; 1 in the paper
     b      n_bits
@@ -60,7 +60,7 @@ def infer_codes(
         Length of the codes. "auto" adds bits until the relative residual is at most `max_residual`, or `max_bits` is
         reached.
     scheme : {"regress", "greedy", "constant"}, default="regress"
-        Weights of the bits: all refitted in each step, the step size of Theorem 2, or unit steps on R scaled by
+        Weights of the bits: all refitted in each step, the step size of HBMP Theorem 2, or unit steps on R scaled by
         `n_bits` (plain Hamming distance).
     improve : {"one-flip", "tabu", "resample", "none"}, default="one-flip"
         Local search for each bit. "resample" redraws at random until the match is positive.
@@ -163,16 +163,16 @@ class _Pursuit:
             signs, match = self._candidates()
             chosen = self._choose(signs, match)
         best = _first_of_largest(match) if chosen is None else chosen  # no new direction helps: one repeats
-        self.fit.append(signs[:, best])
+        self.fit.append(signs[:, best])  # HBMP Eq. 5; HBMP Alg. 1, line 8
         self.taken.add(signs[:, best].tobytes())
         if self.settings.scheme == "greedy":
-            # Step size of Theorem 2, r / (n² L). Departs from its proof, where L bounds the norm of the gradient:
+            # Step size of HBMP Theorem 2, r / (n² L). Departs from its proof, where L bounds the norm of the gradient:
             # the gradient of f is 1-Lipschitz, so L = 1 satisfies the inequality used and is the exact line search.
             self.weights = np.append(self.weights, match[best] / self.fit.own_size)
         self._set_weights()
 
     def _candidates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sign vectors for the next bit and their matches with the residual (Alg. 1, lines 3-5)."""
+        """Sign vectors for the next bit and their matches with the residual (HBMP Eq. 6; HBMP Alg. 1, lines 3-5)."""
         values, vectors = self.eigenspace.update(self.fit.residual_times)
         starts = spectral_starts(values, vectors, self.settings.starts(len(vectors)), self.rng)
         signs, match = improve_starts(self.settings.improve, self.fit, starts, self.rng)
@@ -195,7 +195,7 @@ class _Pursuit:
         if self.settings.scheme == "regress":
             decrease = self.fit.decrease(signs, match, self._active())
         elif self.settings.scheme == "greedy":
-            decrease = np.maximum(match, 0) ** 2 / self.fit.own_size
+            decrease = np.maximum(match, 0) ** 2 / self.fit.own_size  # of the squared residual: HBMP Eq. 8
         else:
             decrease = 2 * match - self.fit.own_size  # of a unit step
         decrease = np.where(fresh, decrease, 0.0)
@@ -208,7 +208,7 @@ class _Pursuit:
         return np.r_[0:free, max(self.round_start, free) : self.fit.directions.shape[1]]
 
     def _set_weights(self) -> None:
-        """Set the weights of all bits by the scheme and record the residual (Alg. 1, line 7)."""
+        """Set the weights of all bits by the scheme and record the residual (HBMP Alg. 1, line 7)."""
         self.weights = self._weights_of_first(self.fit.directions.shape[1])
         self.residuals.append(self.fit.residual(self.weights))
         self._set_search_weights()

@@ -57,6 +57,7 @@ class Settings:
     @property
     def scale(self) -> float:
         """Factor of R: unit steps sum to n_bits, not 1."""
+        # HBMP Alg. 1, line 1
         return float(self.limit) if self.scheme == "constant" else 1.0
 
     @property

@@ -1,4 +1,4 @@
-"""The relaxed step (Eq. 7): the top of the residual's spectrum, and sign vectors to start a search from.
+"""The relaxed step (HBMP Eq. 7): the top of the residual's spectrum, and sign vectors to start a search from.
 
 The top eigenvalue of a class affinity is (C-1)-fold, so *the* eigenvector depends on the library. Starts are therefore
 projections of seeded random vectors onto the eigenspace, which do not depend on its basis.
@@ -95,4 +95,4 @@ def canonical_signs(vector: np.ndarray) -> np.ndarray:
     """Signs with the first item at +1, because v and -v are the same bit. Rounding noise around 0 counts as +1."""
     level = 1e-5 if vector.dtype == np.float32 else 1e-9
     signs = np.where(vector >= -level * np.abs(vector).max(initial=0), 1, -1).astype(np.int8)
-    return signs * signs[0]
+    return signs * signs[0]  # HBMP Alg. 1, line 4

@@ -1,9 +1,9 @@
 """The engines users already run: one a file."""
 
 from hbmp._core import catalog
-from hbmp.stores._shared.base import Store
+from hbmp.stores._shared.base import Store, check_ids, check_name
 
-__all__ = ["Store"]
+__all__ = ["Store", "check_ids", "check_name"]
 
 
 def __getattr__(name: str):

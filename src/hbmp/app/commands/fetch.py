@@ -16,13 +16,20 @@ def add_arguments(parser) -> None:
     parser.add_argument("name", metavar="NAME", help="a data set; `hbmp list datasets` shows them")
     parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--force", action="store_true", help="download again what is there already")
+    parser.add_argument(
+        "--pack-images", type=int, metavar="SIDE", help="download nothing; decode image files there into one images.npy"
+    )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
 
 
 def run(options) -> None:
     """Fetch, then say what is where."""
-    from hbmp.datasets._shared.fetch import fetch
+    from hbmp.datasets import data_dir, fetch, pack_images
 
+    if options.pack_images is not None:
+        path = pack_images(data_dir(options.data_dir) / options.name, size=options.pack_images)
+        print(f"Wrote {path} ({path.stat().st_size / 1e6:,.0f} MB).")
+        return
     done = fetch(options.name, options.data_dir, force=options.force)
     if options.json:
         print(json.dumps({**vars(done), "folder": str(done.folder)}))

@@ -51,12 +51,14 @@ def run(options) -> None:
     import numpy as np
 
     from hbmp import evaluate
+    from hbmp._core.model_directory import check_free
     from hbmp.app.card import write_card
     from hbmp.app.inputs import read_data, rows_or_share
     from hbmp.app.inputs.images import need_labels, without_unreadable
     from hbmp.app.settings import make_from_words
     from hbmp.evaluation import one_model
 
+    check_free(options.output)
     data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)
     need_labels(data, options.data)
     words = [*options.set, *_network_words(options, data)]

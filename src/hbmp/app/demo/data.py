@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hbmp import datasets
-from hbmp.datasets.cifar10 import _NAMES as CIFAR_NAMES
+from hbmp.datasets.cifar10 import CLASSES as CIFAR_NAMES
 from hbmp.evaluation.trial import draw_evenly
 from hbmp.experiments.recipes.fig3 import FEATURES
 

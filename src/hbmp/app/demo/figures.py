@@ -13,8 +13,8 @@ import io
 import numpy as np
 
 import hbmp
+from hbmp.experiments import figures
 from hbmp.experiments.recipes import fig3, fig4
-from hbmp.experiments.recipes._shared import figures
 from hbmp.experiments.report.figures import as_svg
 
 _COLOURS = "RdBu"

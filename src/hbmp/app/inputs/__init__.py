@@ -82,7 +82,7 @@ def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
         arrays = read_npz(path)
         return as_labels(_named(arrays, LABEL_NAMES, path, "labels"), path), _names_in(arrays)
     if ending in (".parquet", ".pq"):
-        from hbmp.datasets._shared.parquet import read_parquet_labels
+        from hbmp._core.parquet import read_parquet_labels
 
         arrays = read_parquet_labels(path, LABEL_NAMES)
         return as_labels(arrays["labels"], path), _names_in(arrays)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hbmp._core.parquet import parquet_labels
 from hbmp.datasets import Data
-from hbmp.datasets._shared.parquet import parquet_labels
 from hbmp.datasets.image_folder import from_table, names_files
 from hbmp.images import Images, as_images, is_images
 from hbmp.images.files import holds_images, is_image_file

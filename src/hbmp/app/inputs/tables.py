@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hbmp.datasets._shared.label_sets import matrix_of
+from hbmp._core.label_matrix import matrix_of
 
 LABEL_NAMES = ("labels", "label", "class", "target", "targets", "y")
 _ROW_NAMES = ("", "id", "ids", "file", "filename", "path", "image", "name", "split")

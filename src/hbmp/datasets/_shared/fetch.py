@@ -16,11 +16,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from hbmp import datasets
 from hbmp._core.download import DownloadError, discard, download
 from hbmp._core.files import write_into_place
 from hbmp._core.unpack import is_archive, unpack
-from hbmp.datasets import DataSet, Remote
+from hbmp.datasets._shared import base
+from hbmp.datasets._shared.base import DataSet, Remote
 
 _LOCK = "fetch.json"
 
@@ -45,8 +45,8 @@ def fetch(name: str, data_dir=None, *, force: bool = False, attempts: int = 5, p
 
     force: download again; attempts, pause: how often and after how many seconds a broken download is tried again.
     """
-    dataset = datasets.get(name)
-    folder = datasets.data_dir(data_dir) / dataset.name()
+    dataset = base.get(name)
+    folder = base.data_dir(data_dir) / dataset.name()
     if not dataset.files:
         raise ValueError(f"{dataset.title} is not a download. {dataset.how_to_get}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -15,10 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from hbmp import datasets
-from hbmp.experiments import Cell, load_results
-from hbmp.experiments.recipes._shared import figures
-from hbmp.experiments.recipes._shared.settings import network
-from hbmp.methods.hbmp.training_plan import LEAST_BITS
+from hbmp.experiments import Cell, figures, load_results
+from hbmp.experiments.settings import network
+from hbmp.methods.hbmp.plan import LEAST_BITS
 
 BITS = (4, 8, 12, 16, 24, 32, 40, 48, 64)
 N_CLASSES, N_INSTANCES, N_QUERIES, REPEATS = 10, 1000, 100, 5
@@ -79,7 +78,7 @@ def codes(items: str, lengths: tuple[int, ...], seed: int, improve: str = "resam
 
 def unmatched(data, n_features: int | None, function: list, device: str) -> dict:
     """Share of target bits that a function misses on the training images of CIFAR-10, 32 bits."""
-    from hbmp.experiments.codes import make_method
+    from hbmp.methods import make_method
 
     rows = slice(0, 50_000)
     X = np.asarray(data.features[rows, :n_features], dtype=np.float32)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hbmp import affinities, datasets, protocols
-from hbmp.experiments.recipes._shared import figures
+from hbmp.experiments import figures
 
 STEPS_FEW, STEPS_ALL = 60, 64
 NEIGHBOURHOODS = {

@@ -13,8 +13,8 @@ import numpy as np
 
 from hbmp import datasets, protocols
 from hbmp._core import catalog
-from hbmp.experiments.recipes._shared import figures
-from hbmp.experiments.recipes._shared.settings import BEST_HBMP
+from hbmp.experiments import figures
+from hbmp.experiments.settings import BEST_HBMP
 
 FEATURES = "cifar10-efficientnet-lite0"
 RIVALS = ("mihash", "itq", "pca_sign")
@@ -50,7 +50,7 @@ def at_hand(data_dir):
 
 def points(data, protocol, settings: dict, device: str) -> dict:
     """Two-dimensional places of the query codes, and their classes."""
-    from hbmp.experiments.codes import make_method
+    from hbmp.methods import make_method
 
     split = protocol.split(data, settings["seed"])
     method = make_method(settings["method"], settings["bits"], settings["params"], seed=settings["seed"], device=device)

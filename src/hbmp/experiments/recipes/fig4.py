@@ -13,9 +13,9 @@ import numpy as np
 
 from hbmp import datasets, protocols
 from hbmp._core import catalog
-from hbmp.experiments.recipes._shared import figures
-from hbmp.experiments.recipes._shared.settings import BEST_HBMP
+from hbmp.experiments import figures
 from hbmp.experiments.recipes.fig3 import DIGITS, FEATURES, RIVALS
+from hbmp.experiments.settings import BEST_HBMP
 
 N_SHOWN = 10
 
@@ -57,7 +57,7 @@ def at_hand(data_dir):
 
 def retrieve(data, protocol, settings: dict, device: str) -> dict:
     """The nearest database rows of one query of each of three classes, by the method's own distance."""
-    from hbmp.experiments.codes import make_method
+    from hbmp.methods import make_method
 
     split = protocol.split(data, settings["seed"])
     method = make_method(settings["method"], settings["bits"], settings["params"], seed=settings["seed"], device=device)

@@ -3,8 +3,8 @@
 Cells: HBMP with plain and with weighted bits at the paper's code lengths, three seeds.
 """
 
-from hbmp.experiments.recipes._shared.base import Part, Row, cifar, imagenet100, nus
-from hbmp.experiments.recipes._shared.settings import SCHEMES, STAGES_ALONE, hbmp
+from hbmp.experiments.paper import TablePart, TableRow, cifar, imagenet100, nus
+from hbmp.experiments.settings import SCHEMES, STAGES_ALONE, hbmp
 
 BITS = (16, 32, 48, 64)
 SAME_AS_TABLE_1 = (
@@ -16,10 +16,10 @@ SAME_AS_TABLE_2 = SAME_AS_TABLE_1.replace("Table 1 gives for 12", "Table 2 gives
 
 def _part(title, sources, score, constant, regress, features="VGG-F, fine-tuned", note=""):
     rows = tuple(
-        Row(name, paper, "hbmp", hbmp(STAGES_ALONE, SCHEMES[name]))
+        TableRow(name, paper, "hbmp", hbmp(STAGES_ALONE, SCHEMES[name]))
         for name, paper in (("constant", constant), ("regress", regress))
     )
-    return Part(title, sources, score, BITS, rows, features, note)
+    return TablePart(title, sources, score, BITS, rows, features, note)
 
 
 PARTS = (

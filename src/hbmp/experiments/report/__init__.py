@@ -14,7 +14,7 @@ from pathlib import Path
 from hbmp._core import catalog
 from hbmp._core.files import write_into_place
 from hbmp.experiments import load_results
-from hbmp.experiments.recipes._shared.reproduce import headline
+from hbmp.experiments.recipes import headline
 from hbmp.experiments.report import beyond as beyond_page
 from hbmp.experiments.report import figures as figure_pages
 from hbmp.experiments.report import methods as method_pages

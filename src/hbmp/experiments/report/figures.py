@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from hbmp import protocols
-from hbmp.experiments.recipes._shared import figures, tables
+from hbmp.experiments import figures, scores
 from hbmp.experiments.report.tables import by_setting
 
 _MOST_LINES = 8
@@ -20,7 +20,7 @@ def score_plot(records: list[dict]) -> str:
     lines = {}
     for setting, lengths in by_setting(records).items():
         means = {
-            n_bits: tables.mean_and_spread(tables.own_score(record, measure) for record in cells)
+            n_bits: scores.mean_and_spread(scores.own_score(record, measure) for record in cells)
             for n_bits, cells in sorted(lengths.items())
         }
         lines[setting] = {n_bits: mean[0] for n_bits, mean in means.items() if mean}

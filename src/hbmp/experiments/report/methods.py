@@ -8,8 +8,8 @@ import numpy as np
 
 from hbmp import protocols
 from hbmp._core.table import Table
-from hbmp.experiments.recipes._shared import tables
-from hbmp.experiments.recipes._shared.image_grid import learned_anyway
+from hbmp.experiments import scores
+from hbmp.experiments.image_grid import learned_anyway
 from hbmp.experiments.report.tables import LARGE_IMAGES, at_defaults, group_name, machine_text, mean_text
 from hbmp.hasher import get_method
 
@@ -38,7 +38,7 @@ def _table(name: str, records: list[dict]) -> Table:
         by_method[_row(record)][record["cell"]["bits"]].append(record)
 
     def score(method: tuple[str, str]) -> float:
-        found = tables.mean_and_spread(tables.own_score(record, measure) for record in by_method[method][judged])
+        found = scores.mean_and_spread(scores.own_score(record, measure) for record in by_method[method][judged])
         return -1.0 if found is None else found[0]
 
     rows = []
@@ -49,10 +49,10 @@ def _table(name: str, records: list[dict]) -> Table:
             (
                 "".join(method),
                 "labels" if _uses_labels(method[0], protocol) else "none",
-                *(mean_text(tables.own_score(record, measure) for record in cells[n]) for n in lengths),
+                *(mean_text(scores.own_score(record, measure) for record in cells[n]) for n in lengths),
                 mean_text(_tie_aware(record, measure) for record in at),
                 mean_text(record["scores"].get(f"{measure}.real-valued") for record in at),
-                *(mean_text(tables.own_score(record, extra) for record in at) for extra in graded),
+                *(mean_text(scores.own_score(record, extra) for record in at) for extra in graded),
                 _seconds(at),
                 _rate(at),
             )
@@ -109,16 +109,16 @@ def _judged_length(records) -> int:
 
 
 def _tie_aware(record: dict, measure: str) -> float | None:
-    scores = record["scores"]
-    return scores.get(f"{measure}.weighted.tie-aware", scores.get(f"{measure}.tie-aware"))
+    found = record["scores"]
+    return found.get(f"{measure}.weighted.tie-aware", found.get(f"{measure}.tie-aware"))
 
 
 def _seconds(records) -> str:
-    return f"{np.mean([record['seconds']['fit'] for record in records]):.1f}" if records else tables.MISSING
+    return f"{np.mean([record['seconds']['fit'] for record in records]):.1f}" if records else scores.MISSING
 
 
 def _rate(records) -> str:
     if not records:
-        return tables.MISSING
+        return scores.MISSING
     encoded = np.mean([record["split"]["query"] + record["split"]["database"] for record in records])
     return f"{encoded / max(np.mean([record['seconds']['encode'] for record in records]), 1e-9):,.0f}"

@@ -13,8 +13,8 @@ import numpy as np
 from hbmp import protocols
 from hbmp._core import catalog
 from hbmp._core.table import Table
-from hbmp.experiments.recipes._shared import tables as result_tables
-from hbmp.experiments.recipes._shared.settings import (
+from hbmp.experiments import scores as result_tables
+from hbmp.experiments.settings import (
     IMAGE_EPOCHS,
     IMAGE_NETWORK,
     LARGE_NETWORK,

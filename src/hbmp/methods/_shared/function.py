@@ -13,25 +13,30 @@ LARGE = 20_000
 against 0.865 with 50,000; among learned ones 0.916 against 0.866 with 50,000."""
 
 
-def suited_to(X) -> str:
+def suited_to(images: bool, n_rows: int) -> str:
     """The name of the function that "auto" selects."""
-    if is_images(X):
+    if images:
         return "network"
-    return "kernel" if len(X) < LARGE else "mlp"
+    return "kernel" if n_rows < LARGE else "mlp"
 
 
 def make_function(given, X, *, device="auto", verbose=False):
     """A hash function to fit on X. "auto" selects one by X, a name takes default settings, an object is copied."""
+    return function_for(given, is_images(X), len(X), device=device, verbose=verbose)
+
+
+def function_for(given, images: bool, n_rows: int, *, device="auto", verbose=False):
+    """The same as `make_function`, for a number of images or rows of features."""
     if isinstance(given, str):
-        function = catalog.resolve("functions", suited_to(X) if given == "auto" else given)
+        function = catalog.resolve("functions", suited_to(images, n_rows) if given == "auto" else given)
         shared = {"device": device, "verbose": verbose}
         function.set_params(**{key: value for key, value in shared.items() if key in function.get_params()})
     else:
         function = copied(given, "function", "functions", "For example hbmp.functions.Linear().")
-    if function.takes_images != is_images(X):
+    if function.takes_images != images:
         found = "feature vectors" if function.takes_images else "images"
         name = type(function).__name__
-        raise ValueError(f"{name} does not take {found}. Use function={suited_to(X)!r}, or omit it.")
+        raise ValueError(f"{name} does not take {found}. Use function={suited_to(images, n_rows)!r}, or omit it.")
     return function
 
 

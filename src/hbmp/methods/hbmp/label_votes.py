@@ -20,13 +20,13 @@ Past the paper (docs/beyond-the-paper.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 
 from hbmp._core.labels import as_classes, as_label_sets, has_label_sets
 
+CERTAIN = 0.999  # the largest expected bit that is taken at its word
 _PRIOR = 0.5  # γ of label sets
 _BLOCK = 2**24  # probabilities held at a time
 
@@ -68,12 +68,10 @@ def make_votes(labels: np.ndarray, affinity, codes: np.ndarray) -> LabelVotes:
     return LabelVotes(rows, prior, codes)
 
 
-def split_scores(scores: np.ndarray, votes: list[LabelVotes]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(bit scores, expected codes) by each code book, from scores that hold the bits of all, then those of labels.
-
-    The books are of the same items, so that one set of probabilities serves them all.
-    """
-    ends = np.cumsum([0, *(of_book.codes.shape[1] for of_book in votes)])
-    all_codes = np.concatenate([of_book.codes for of_book in votes], axis=1)
-    expected = replace(votes[0], codes=all_codes).expected_codes(scores[:, ends[-1] :])
-    return [(scores[:, start:end], expected[:, start:end]) for start, end in pairwise(ends)]
+def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float) -> np.ndarray:
+    """Log-odds of the bits: a logistic function's scores are such, and those of an expected bit e in [-1, 1] are
+    log (1 + e) / (1 - e), which get the weight `label_share`."""
+    if label_share == 0:
+        return bit_scores
+    votes = 2 * np.arctanh(np.clip(expected_codes, -CERTAIN, CERTAIN))
+    return (1 - label_share) * bit_scores + label_share * votes

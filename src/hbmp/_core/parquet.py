@@ -1,0 +1,107 @@
+"""Feature arrays from Parquet: one list column, or one number column a feature; `labels` and `split` beside. Labels
+alone too, for images.
+
+The list column is called `features`, or anything where it is the only one. `labels` may hold one class a row, or a list
+of label names a row, which become an (n, c) matrix of 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hbmp._core.arrays import as_labels
+
+_RESERVED = ("labels", "label", "split", "id", "ids")
+
+
+def read_parquet(path: Path) -> dict:
+    """The arrays of a Parquet file by name: features, and labels, classes and split where there are any."""
+    table = _table(path)
+    arrays = {"features": _features(table, path)}
+    label_column = next((name for name in ("labels", "label") if name in table.column_names), None)
+    if label_column:
+        arrays.update(_labels(table.column(label_column)))
+    if "split" in table.column_names:
+        arrays["split"] = table.column("split").to_numpy()
+    return arrays
+
+
+def read_parquet_labels(path: Path, names: tuple[str, ...]) -> dict:
+    """Labels alone, and classes where they are lists: the first column of these names, the only one, or all as 0/1."""
+    table = _table(path)
+    columns = [name for name in table.column_names if name not in ("id", "ids")]
+    named = [name for name in names if name in columns]
+    if named or len(columns) == 1:
+        return _labels(table.column(named[0] if named else columns[0]))
+    return {"labels": np.column_stack([table.column(name).to_numpy() for name in columns]), "classes": columns}
+
+
+def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Labels of the first column of these names over several files, and the names of label lists; None without one."""
+    from pyarrow import concat_tables, parquet
+
+    columns = {file: parquet.read_schema(file).names for file in files}
+    found = next((name for name in names if any(name in of_file for of_file in columns.values())), None)
+    if found is None:
+        return None, ()
+    without = next((file for file, of_file in columns.items() if found not in of_file), None)
+    if without is not None:
+        raise ValueError(f"{without} has no column {found!r}, which others have; every image needs its label.")
+    column = concat_tables([_table(file, [found]) for file in files], promote_options="permissive").column(found)
+    if column.null_count:
+        raise ValueError(f"Column {found!r} of {files[0].parent} has {column.null_count} rows without a label.")
+    arrays = _labels(column)
+    return as_labels(arrays["labels"], files[0]), tuple(arrays.get("classes", ()))
+
+
+def _table(path: Path, columns: list[str] | None = None):
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError as error:
+        raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[ray]'.") from error
+    try:
+        return parquet.read_table(path, columns=columns)
+    except ArrowInvalid as error:
+        raise ValueError(f"{path} cannot be read as Parquet; write it again.") from error
+
+
+def _features(table, path: Path) -> np.ndarray:
+    name = _list_column(table)
+    if name is not None:
+        from pyarrow import compute
+
+        column = table.column(name).combine_chunks()
+        lengths = compute.list_value_length(column).unique().to_pylist()
+        if len(lengths) != 1 or None in lengths:
+            raise ValueError(f"The lists in column {name!r} of {path} must all be of one length; found {lengths[:4]}.")
+        return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+    columns = [name for name in table.column_names if name not in _RESERVED]
+    if not columns:
+        raise ValueError(f"{path} has no column 'features' and no number columns; found {table.column_names}.")
+    return np.column_stack([table.column(name).to_numpy() for name in columns])
+
+
+def _list_column(table) -> str | None:
+    """The column `features`, or the only other column of lists; None where each feature has a column of its own."""
+    if "features" in table.column_names:
+        return "features"
+    lists = [name for name in table.column_names if name not in _RESERVED and _is_list(table.column(name))]
+    return lists[0] if len(lists) == 1 else None
+
+
+def _is_list(column) -> bool:
+    from pyarrow import types
+
+    return any(kind(column.type) for kind in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+
+
+def _labels(column) -> dict:
+    if not _is_list(column):
+        return {"labels": column.to_numpy()}
+    from hbmp._core.label_matrix import matrix_of
+
+    matrix, label_names = matrix_of(column.to_pylist())
+    return {"labels": matrix, "classes": label_names}

@@ -1,0 +1,125 @@
+"""Stage three: instances to bits. The only place that knows how scores are laid out.
+
+A hash function gives `n_bits` bit scores, then a score for each label where labels are learned. Labels vote on bits
+(`label_votes`), and a real-valued query adds what it is worth to agree with the labels it expects (`label_queries`).
+
+    scores     (n, n_bits + labels)   of the hash function
+    odds       (n, n_bits)            log-odds of the bits: bit scores, blended with the votes; their signs are the code
+    project    (n, n_bits)            the same signs, sized for real-valued queries
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from hbmp import hamming
+from hbmp._core.seeds import as_generator, draw_seed
+from hbmp.functions import HashFunction
+from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
+from hbmp.methods.hbmp.label_votes import LabelVotes, blend, label_targets, make_votes
+from hbmp.methods.hbmp.plan import Plan
+from hbmp.methods.hbmp.targets import Target
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What the hash function says of some instances."""
+
+    bits: np.ndarray  # (n, n_bits)
+    labels: np.ndarray  # (n, labels), labels = 0 where none are learned
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns of the scores: bits first, then labels."""
+
+    bits: slice
+    labels: slice
+
+
+@dataclass
+class Encoder:
+    """A trained hash function with what turns its scores into bits."""
+
+    function: HashFunction
+    n_bits: int
+    label_share: float = 0.0
+    votes: LabelVotes | None = None
+    queries: LabelQueries | None = None
+    unmatched: float = 0.0  # share of the training rows' bits that miss their target
+
+    @classmethod
+    def fit(cls, X, y, target: Target, plan: Plan, seed: int) -> Encoder:
+        """Train the plan's hash function on the target codes."""
+        labels = label_targets(y) if plan.learns_labels else None
+        encoder = cls(_trained(X, labels, target, plan, seed), plan.n_bits, plan.label_share)
+        codes = target.book.codes[:, : plan.n_bits]
+        if labels is not None:
+            encoder.votes = make_votes(labels, target.affinity, codes)
+        scores = encoder.scores(X)
+        odds = encoder.odds_of(scores)
+        found = hamming.signs(odds)
+        encoder.unmatched = float((found != codes[target.item_of]).mean())
+        if labels is not None and plan.label_queries:
+            encoder.queries = make_queries(found, labels, scores.labels.shape[1]).levelled(odds, scores.labels)
+        return encoder
+
+    @property
+    def layout(self) -> Layout:
+        """Which columns of the function's scores are what."""
+        return Layout(slice(self.n_bits), slice(self.n_bits, None))
+
+    def scores(self, X) -> Scores:
+        """Bit scores and label scores."""
+        found, columns = self.function.project(X), self.layout
+        return Scores(found[:, columns.bits], found[:, columns.labels])
+
+    def odds(self, X) -> np.ndarray:
+        """Log-odds of the bits, (n, n_bits)."""
+        return self.odds_of(self.scores(X))
+
+    def odds_of(self, scores: Scores) -> np.ndarray:
+        """The same from scores."""
+        if self.votes is None or self.label_share == 0:
+            return scores.bits
+        return blend(scores.bits, self.votes.expected_codes(scores.labels), self.label_share)
+
+    def project(self, X) -> np.ndarray:
+        """Scores of real-valued queries, (n, n_bits); their signs are those of `odds`."""
+        scores = self.scores(X)
+        odds = self.odds_of(scores)
+        return odds if self.queries is None else self.queries.ask(odds, scores.labels)
+
+
+def _trained(X, labels, target: Target, plan: Plan, seed: int) -> HashFunction:
+    """The hash function, trained on target codes and label scores; extra bits are dropped afterwards."""
+    from hbmp.methods.hbmp.objective import Objective, draw_counts
+
+    function, book = clone(plan.function), target.book
+    codes = np.ascontiguousarray(book.codes[target.item_of])
+    if plan.learns_bits_alone:
+        function.fit(X, codes, bit_weights=book.weights, random_state=seed)
+    else:
+        rng = as_generator(seed)
+        n, n_bits = codes.shape
+        counts = draw_counts(n, n_bits, rng) if plan.bagging else np.empty((n, 0), np.uint8)
+        items = np.asarray(target.item_of, dtype=np.int64)
+        objective = Objective(plan, n_bits, _certain_codes(target, plan), function.code_loss(book.weights))
+        n_labels = 0 if labels is None else int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
+        learned = np.empty((n, 0), np.float32) if labels is None else labels
+        n_scores = n_bits + n_labels
+        inputs = (codes, items, learned, counts)
+        function.learn(X, objective, *inputs, n_bits=n_scores, random_state=draw_seed(rng))
+        if (affine := objective.affine(n_scores)) is not None:
+            function.rescale(*affine)
+    if plan.extra_bits:
+        function.drop(range(plan.n_bits, book.n_bits))
+    return function
+
+
+def _certain_codes(target: Target, plan: Plan) -> np.ndarray | None:
+    """The code book where its items are the classes, which are as unlike as can be."""
+    return target.book.codes if plan.n_classes == target.affinity.n_items_ else None

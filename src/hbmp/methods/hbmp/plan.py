@@ -1,0 +1,310 @@
+"""What a fit will do, decided before it starts: every "auto" of `HBMP` becomes a value, or values to choose from.
+
+    DataFacts    what decisions depend on: how many rows, images or features, how many classes or labels
+    Plan         every decision; a tuple is a menu that `select` chooses from on held-out rows
+    resolve      settings and facts to a plan: a pure function, and the table below
+
+| decision        | features, classes              | features, multi-label | images, classes     | images, multi-label |
+|:----------------|:-------------------------------|:----------------------|:--------------------|:--------------------|
+| function        | kernel, mlp from 20,000 rows   | the same              | network             | network             |
+| feature_share   | chosen from `FEATURE_SHARES`   | chosen                | 0.5                 | 0.5                 |
+| centre_share    | 0                              | chosen: 0 or 0.25     | 0                   | 0                   |
+| intercept       | no                             | chosen                | no                  | no                  |
+| label_share     | `LABEL_SHARE`                  | `LABEL_SHARE`         | that, many images 0 | `LABEL_SHARE`       |
+| weight_share    | chosen from `WEIGHT_SHARES`    | chosen                | 0.5                 | 0.5                 |
+| contrast_share  | 0.25, below 2,000 rows 0       | 0.5, likewise         | 0.75                | 0.25                |
+| bagging         | yes, below 2,000 rows no       | no                    | no                  | no                  |
+| neighbours      | no                             | yes                   | no                  | no                  |
+| extra_bits      | 0                              | 0                     | many: up to 48 bits | 0                   |
+| normalise       | no                             | no                    | many: yes           | no                  |
+| item_weights    | none                           | "count"               | none                | "count"             |
+
+Nothing is chosen below `FEWEST` rows; the first value of each menu in `UNCHOSEN` stands. Without labels there is one
+decision: "auto" settings rebuild the features, any other affinity is inferred on the rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from hbmp._core import catalog
+from hbmp._core.labels import as_classes, as_label_sets, distinct_rows, has_label_sets
+from hbmp.functions import HashFunction
+from hbmp.functions.kernel import Kernel
+from hbmp.functions.linear import Linear
+from hbmp.functions.mlp import MLP
+from hbmp.images import is_images
+from hbmp.methods._shared.function import copied, function_for, suited_to
+from hbmp.methods.hbmp.unlabelled import Rebuilding
+
+FEATURE_SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
+CENTRE_SHARES = (0.0, 0.25)
+WEIGHT_SHARES = (0.0, 0.5, 1.0)
+UNCHOSEN = {"feature_share": 0.5, "centre_share": 0.0, "intercept": False, "weight_share": 0.5}
+LABEL_SHARE = 0.25
+
+FEWEST = 200  # rows from which on something is held out
+MOST_LABEL_SETS = 5000  # from which on one code book costs too much to infer several
+MOST_LABELS = 2000  # from which on label scores would cost more than the bits
+FEW = 2000  # feature vectors up to which bits are learned one by one
+MANY_IMAGES = 2000  # of classes, from which on normalised scores help a network and votes do not
+LEAST_BITS = 48  # that a pretrained network learns from many images of classes, however few are kept
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What decisions depend on; n_classes is 0 for multi-label rows, n_labels and n_label_sets are 0 for classes."""
+
+    n_rows: int
+    images: bool = False
+    n_classes: int = 0
+    n_labels: int = 0
+    n_label_sets: int = 0
+
+    @classmethod
+    def of(cls, X, y) -> DataFacts:
+        """The facts of these rows; y: classes, label sets or None."""
+        rows = {"n_rows": len(X), "images": is_images(X)}
+        if y is None:
+            return cls(**rows)
+        if has_label_sets(y):
+            sets = as_label_sets(y)
+            return cls(**rows, n_labels=sets.shape[1], n_label_sets=len(distinct_rows(sets)[0]))
+        return cls(**rows, n_classes=len(np.unique(as_classes(y))))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are classes or labels."""
+        return self.n_classes > 0 or self.n_labels > 0
+
+    @property
+    def many_images(self) -> bool:
+        """Whether these are images, and enough to train a network for long."""
+        return self.images and self.n_rows >= MANY_IMAGES
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every decision of a fit. Shares and `intercept` are tuples while they are open."""
+
+    n_bits: int = 32
+    unlabelled: bool = False  # bits that rebuild the features
+    affinity: BaseEstimator | None = None  # of the labels or distances alone, not fitted
+    feature_share: Any = 0.0
+    centre_share: Any = 0.0
+    intercept: Any = False
+    inference: dict[str, Any] = field(default_factory=dict)  # further arguments of `infer_codes`
+    function: HashFunction | None = None  # not fitted
+    n_classes: int = 0  # 0 for multi-label rows and without labels
+    learns_labels: bool = False  # label scores beside the bits
+    label_share: float = 0.0
+    label_queries: bool = False
+    weight_share: Any = 1.0
+    contrast_share: float = 0.0
+    neighbours: bool = False
+    bagging: bool = False
+    extra_bits: int = 0
+    normalise: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether anything is left to choose on held-out rows."""
+        return len(self.target_settings()) > 1 or len(_menu(self.weight_share)) > 1
+
+    @property
+    def learns_bits_alone(self) -> bool:
+        """Whether the function learns HBMP Eq. 12 and nothing else, which any function can."""
+        return not (self.learns_labels or self.contrast_share or self.bagging)
+
+    def target_settings(self) -> list[TargetSettings]:
+        """One for each code book to infer. A centred affinity without a free constant is no candidate of a menu."""
+        menus = [_menu(value) for value in (self.feature_share, self.centre_share, self.intercept)]
+        found = [TargetSettings(*values) for values in product(*menus)]
+        if len(menus[2]) == 1:
+            return found
+        return [each for each in found if each.intercept or not each.centre_share]
+
+    def settled(self, settings: TargetSettings, weight_share: float) -> Plan:
+        """The same plan with nothing open."""
+        return replace(self, **vars(settings), weight_share=float(weight_share))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Decisions by name, as JSON can hold them; parts by their class."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        inference = found.pop("inference")
+        return {name: _plain(value) for name, value in {**found, **inference}.items()}
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """How one candidate for the target codes is inferred."""
+
+    feature_share: float = 0.0
+    centre_share: float = 0.0
+    intercept: bool = False
+
+
+def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
+    """The plan for these settings of `HBMP` and data with these facts."""
+    check(params)
+    if facts.images and not facts.labelled:
+        raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
+    plan = Plan(n_bits=int(params["n_bits"]), n_classes=facts.n_classes, inference=_inference(params, facts))
+    if not facts.labelled and _rebuilds(params):
+        weight_share = 1.0 if params["weight_share"] == "auto" else float(params["weight_share"])
+        return replace(plan, unlabelled=True, feature_share=1.0, weight_share=weight_share)
+    function = hash_function(params, facts)
+    plan = replace(plan, function=function, affinity=label_affinity(params["affinity"], facts))
+    plan = _with_objective(plan, params, facts)
+    return replace(plan, **_menus(params, facts))
+
+
+def _rebuilds(params: Mapping[str, Any]) -> bool:
+    """Whether settings leave it to the features which bits rebuild them."""
+    function = "auto" if isinstance(params["function"], Rebuilding) else params["function"]
+    settings = (params["affinity"], function, params["scheme"])
+    return all(isinstance(value, str) for value in settings) and settings == ("auto", "auto", "regress")
+
+
+def _menus(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
+    """What stage one infers and how far weights are trusted: as given, chosen, or as it stands without a choice."""
+    chooses = facts.labelled and facts.n_rows >= FEWEST and not facts.images
+    mixes = facts.labelled and isinstance(params["affinity"], str) and params["affinity"] == "auto"
+    multi_label = facts.n_labels > 0
+    several = chooses and mixes and facts.n_label_sets <= MOST_LABEL_SETS
+    menus = {
+        "feature_share": FEATURE_SHARES if several else UNCHOSEN["feature_share"],
+        "centre_share": CENTRE_SHARES if several and multi_label else UNCHOSEN["centre_share"],
+        "intercept": (False, True) if several and multi_label and params["scheme"] == "regress" else False,
+        "weight_share": WEIGHT_SHARES if chooses else UNCHOSEN["weight_share"] if facts.labelled else 1.0,
+    }
+    if menus["intercept"] is False:
+        menus["centre_share"] = UNCHOSEN["centre_share"]
+    if not mixes:
+        menus |= {"feature_share": 0.0, "centre_share": 0.0, "intercept": False}
+    given = {name: params[name] for name in menus if not _is_auto(params[name])}
+    if not mixes:
+        given = {name: given[name] for name in ("intercept", "weight_share") if name in given}
+    return menus | given
+
+
+def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> Plan:
+    """What stage two minimises."""
+    assert plan.function is not None
+    trains = plan.function.by_gradients and facts.labelled
+    usual: dict[str, Any] = dict.fromkeys(("contrast_share", "extra_bits"), 0) | {"bagging": False, "neighbours": False}
+    if trains and params["label_share"] != 0:
+        usual = _usual_objective(params, facts, plan.function)
+    chosen = {name: value if _is_auto(params[name]) else params[name] for name, value in usual.items()}
+    if chosen["extra_bits"] and not plan.function.by_gradients:
+        raise ValueError(
+            f"extra_bits help functions that learn all bits together, which {type(plan.function).__name__} does "
+            "not. Leave extra_bits at 0, or use function='mlp', 'kernel' or a network."
+        )
+    votes = trains and _label_share(params, facts) is not None
+    return replace(
+        plan,
+        contrast_share=float(chosen["contrast_share"]),
+        neighbours=bool(chosen["neighbours"]) and facts.labelled,
+        bagging=bool(chosen["bagging"]),
+        extra_bits=int(chosen["extra_bits"]),
+        normalise=facts.many_images and facts.n_classes > 0,
+        learns_labels=votes,
+        label_share=float(_label_share(params, facts) or 0) if votes else 0.0,
+        label_queries=votes and params["label_queries"] is not False,
+    )
+
+
+def _usual_objective(params: Mapping[str, Any], facts: DataFacts, function: HashFunction) -> dict[str, Any]:
+    """What "auto" stands for in the objective of functions trained by gradients."""
+    found: dict[str, Any] = {"contrast_share": 0.0, "bagging": False, "extra_bits": 0, "neighbours": False}
+    multi_label = facts.n_labels > 0
+    if facts.images:
+        found["contrast_share"] = 0.25 if multi_label else 0.75
+        nested = params["scheme"] != "constant" and not params["refine"]
+        if facts.many_images and not multi_label and nested and function.pretrained:
+            found["extra_bits"] = max(0, LEAST_BITS - params["n_bits"])
+    elif facts.n_rows >= FEW:
+        found["contrast_share"] = 0.5 if multi_label else 0.25
+        found["bagging"] = not multi_label
+    found["neighbours"] = multi_label and not facts.images
+    return found
+
+
+def _label_share(params: Mapping[str, Any], facts: DataFacts) -> float | None:
+    """Weight of the labels' votes; None where no label scores are learned."""
+    given = params["label_share"]
+    if not _is_auto(given):
+        return float(given) or None
+    if facts.many_images and facts.n_classes:
+        return None
+    return LABEL_SHARE if max(facts.n_classes, facts.n_labels) <= MOST_LABELS else None
+
+
+def _inference(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
+    """Arguments of `infer_codes` that are the same for every candidate."""
+    names = ("scheme", "improve", "diagonal", "restarts", "weighting", "ridge", "refine", "device")
+    found = {name: params[name] for name in names}
+    weights = params["item_weights"]
+    if _is_auto(weights):
+        weights = "count" if facts.n_labels else None
+    return found | {"item_weights": weights}
+
+
+def label_affinity(given, facts: DataFacts):
+    """The affinity of the labels alone, or of distances without labels; not fitted."""
+    if not isinstance(given, str):
+        return copied(given, "affinity", "affinities", "A matrix of affinities goes to hbmp.infer_codes.")
+    if given == "auto":
+        given = "shared_labels" if facts.n_labels else "same_class" if facts.n_classes else "distance_levels"
+    return catalog.resolve("affinities", given)
+
+
+def hash_function(params: Mapping[str, Any], facts: DataFacts) -> HashFunction:
+    """The function that will learn, with its settings, not fitted."""
+    shared = {"device": params["device"], "verbose": params["verbose"]}
+    if facts.images or not _is_auto(params["function"]):
+        return function_for(params["function"], facts.images, facts.n_rows, **shared)
+    if suited_to(facts.images, facts.n_rows) == "mlp":
+        return MLP(loss="smooth", **shared)
+    return Kernel(linear=Linear(loss="smooth", lr=1e-2, **shared), **shared)
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Refuse settings that no plan can follow."""
+    for name in ("feature_share", "centre_share", "contrast_share", "label_share", "weight_share"):
+        share = params[name]
+        if not _is_auto(share) and not (isinstance(share, Real) and 0 <= float(share) <= 1):
+            raise ValueError(f"{name} must be 'auto' or lie between 0 and 1, found {share!r}.")
+    for name in ("bagging", "intercept", "neighbours", "label_queries"):
+        if params[name] not in ("auto", True, False):
+            raise ValueError(f"{name} must be 'auto', True or False, found {params[name]!r}.")
+    extra = params["extra_bits"]
+    whole = isinstance(extra, Integral) and not isinstance(extra, bool)
+    if not _is_auto(extra) and not (whole and extra >= 0):
+        raise ValueError(f"extra_bits must be 'auto' or a number of bits from 0 on, found {extra!r}.")
+
+
+def _is_auto(value) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _menu(value) -> tuple:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _plain(value) -> Any:
+    if isinstance(value, BaseEstimator):
+        return " ".join(repr(clone(value)).split())
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    if isinstance(value, np.generic):
+        return value.item()
+    return list(value) if isinstance(value, tuple) else value

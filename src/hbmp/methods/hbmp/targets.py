@@ -1,0 +1,64 @@
+"""Stages one and two: who should be close, and the target codes that say so (HBMP Eq. 1 to 10).
+
+Each candidate is an affinity of the labels, with a part of its means taken off and mixed with how alike the mean
+features of classes or label sets are, and the code book that the pursuit infers from it.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from hbmp.affinities import Affinity
+from hbmp.affinities.centred import Centred
+from hbmp.affinities.mean_features import MeanFeatures
+from hbmp.images import is_images
+from hbmp.methods.hbmp.plan import Plan, TargetSettings
+from hbmp.pursuit import infer_codes
+from hbmp.pursuit.codebook import CodeBook
+
+
+@dataclass(frozen=True)
+class Target:
+    """Codes that a hash function may learn, and what they were inferred from."""
+
+    settings: TargetSettings
+    affinity: Affinity
+    book: CodeBook  # with the plan's extra bits
+
+    @property
+    def item_of(self) -> np.ndarray:
+        """The row of each instance in the code book, (n,)."""
+        return self.affinity.item_of_
+
+
+def pursue(plan: Plan, X, y, seed: int) -> list[Target]:
+    """The candidates for the target codes, one for each of `plan.target_settings()`."""
+    settings = plan.target_settings()
+    if is_images(X) and any(each.feature_share for each in settings):
+        X = plan.function.pretrained_features(X)  # type: ignore[union-attr]
+    mixed: dict[float, MeanFeatures] = {}
+    return [_target(plan, each, _affinity(plan, each, X, y, mixed), seed) for each in settings]
+
+
+def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False) -> CodeBook:
+    """The code book of one fitted affinity."""
+    n_bits = plan.n_bits + plan.extra_bits
+    return infer_codes(affinity, n_bits, intercept=intercept, tol=0, random_state=seed, **plan.inference)
+
+
+def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int) -> Target:
+    return Target(settings, affinity, infer(plan, affinity, seed, intercept=settings.intercept))
+
+
+def _affinity(plan: Plan, settings: TargetSettings, X, y, mixed: dict[float, MeanFeatures]) -> Affinity:
+    """The affinity of one candidate, fitted; mixed: those fitted so far by centre share, which differ in a number."""
+    centre = settings.centre_share
+    base = Centred(plan.affinity, share=centre) if centre else plan.affinity
+    if not settings.feature_share:
+        return copy(base).fit(X, y)  # type: ignore[union-attr]
+    if centre not in mixed:
+        mixed[centre] = MeanFeatures(base, share=settings.feature_share).fit(X, y)
+    return copy(mixed[centre]).set_params(share=settings.feature_share)
