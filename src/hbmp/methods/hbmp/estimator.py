@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from hbmp._core.device import require_torch
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
@@ -246,6 +247,8 @@ class HBMP(Hasher):
         if plan.unlabelled:
             self._rebuild(X, plan, rng)
             return
+        if plan.function is not None and plan.function.by_gradients:
+            require_torch("HBMP with labels" if y is not None else type(plan.function).__name__)
         X = self._items(X, y, rng)
         targets = pursue(plan, X, y, draw_seed(rng))
         choice = select(targets, plan, X, y, rng)
