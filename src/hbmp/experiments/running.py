@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import hbmp
+from hbmp import protocols
 from hbmp._core import machine
 from hbmp._core.device import pick_device
 from hbmp.experiments import provenance, store
@@ -360,8 +361,8 @@ def load_results(results: Folder = "results") -> list[Record]:
     >>> load_results("no/such/folder")
     []
     """
-    cells = [record for record in store.read_all(results) if "cell" in record]
-    return list(store.newest(cells).values())
+    files = [Path(results) / f"{name}.jsonl" for name in sorted(protocols.names())]  # others hold other measurements
+    return list(store.newest([record for path in files for record in store.read(path)]).values())
 
 
 def record(cell: Cell, place: Place, codes: Codes, origin: Record) -> Record:
