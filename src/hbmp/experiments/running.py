@@ -262,7 +262,7 @@ def made_by(method: Hasher, cell: Cell, device: str) -> Record:
     >>> sorted(made_by(get_method("lsh")(8), Cell("lsh", "cifar-1", "digits", 8), "cpu"))
     ['device', 'machine', 'plan', 'settings', 'source']
     """
-    plan = getattr(method, "plan_", None)
+    plan: Any = getattr(method, "plan_", None)
     if hasattr(plan, "as_dict"):
         plan = plan.as_dict()
     return {
