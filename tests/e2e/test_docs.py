@@ -170,7 +170,7 @@ def test_the_site_shows_formulae_sources_and_parameters(site):
     ] == []  # commands that were not known
     assert "L-17" in site[pages["source/src/hbmp/pursuit/pursuit.py.html"]].places
     methods = pages["api-methods.html"].read_text(encoding="utf-8")
-    assert "seed of the randomised solver" in methods
+    assert "Seed of the randomised solver" in methods
 
 
 def test_parameters_are_read_from_docstrings():

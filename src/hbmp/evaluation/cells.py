@@ -6,6 +6,7 @@ every method, the grid in its class attribute `search` is validated on a held-ou
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -149,7 +150,8 @@ def _numbered(number: int, trial: Trial, cell: MethodRun) -> tuple[int, MethodRe
 
 def measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None]:
     """The result of one run, and its model if kept."""
-    import torch  # noqa: F401  imported before timing starts, or the first method that needs it would pay
+    with contextlib.suppress(ImportError):
+        import torch  # noqa: F401  imported before timing starts, or the first method that needs it would pay
 
     try:
         return _measure(trial, cell)
