@@ -38,7 +38,7 @@ def _folder_stub(folder: str) -> str:
     tree = ast.parse(Path(package.__file__ or "").read_text(encoding="utf-8"))
     public = set(getattr(package, "__all__", ()))
     imports, functions = [], []
-    for node in tree.body:
+    for node in _statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module != "__future__":
             names = [alias.name for alias in node.names]
             imports += [f"from {node.module} import {name}" + f" as {name}" * (name in public) for name in names]
@@ -51,6 +51,12 @@ def _folder_stub(folder: str) -> str:
         imports.append(f"from hbmp.{folder}.{name} import {found.__name__} as {found.__name__}")
     parts = [_NOTE, *sorted(imports), ""]
     return "\n".join([*parts, *functions, ""] if functions else parts)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Top-level statements and the bodies of top-level conditions such as `if TYPE_CHECKING`."""
+    for node in tree.body:
+        yield from node.body if isinstance(node, ast.If) else [node]
 
 
 def main() -> None:

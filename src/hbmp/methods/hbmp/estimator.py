@@ -348,7 +348,7 @@ class HBMP(Hasher):
     def after_load(self) -> None:
         """Models of format 1 hold the parts of the encoder as attributes, and no plan."""
         if not hasattr(self, "encoder_") and hasattr(self, "function_"):
-            of_model = vars(self)
+            of_model: dict[str, Any] = self.__dict__
             share = float(of_model.pop("label_share_", 0.0))
             votes, queries = of_model.pop("votes_", None), of_model.pop("queries_", None)
             unmatched = float(of_model.get("unmatched_", 0.0))

@@ -71,7 +71,7 @@ class DataFacts:
     @classmethod
     def of(cls, X, y) -> DataFacts:
         """The facts of these rows; y: classes, label sets or None."""
-        rows = {"n_rows": len(X), "images": is_images(X)}
+        rows: dict[str, Any] = {"n_rows": len(X), "images": is_images(X)}
         if y is None:
             return cls(**rows)
         if has_label_sets(y):

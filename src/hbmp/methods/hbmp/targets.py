@@ -6,6 +6,8 @@ features of classes or label sets are, and the code book that the pursuit infers
 
 from __future__ import annotations
 
+from typing import Any
+
 from copy import copy
 from dataclasses import dataclass
 
@@ -56,9 +58,9 @@ def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int)
 def _affinity(plan: Plan, settings: TargetSettings, X, y, mixed: dict[float, MeanFeatures]) -> Affinity:
     """The affinity of one candidate, fitted; mixed: those fitted so far by centre share, which differ in a number."""
     centre = settings.centre_share
-    base = Centred(plan.affinity, share=centre) if centre else plan.affinity
+    base: Any = Centred(plan.affinity, share=centre) if centre else plan.affinity  # type: ignore[arg-type]
     if not settings.feature_share:
-        return copy(base).fit(X, y)  # type: ignore[union-attr]
+        return copy(base).fit(X, y)
     if centre not in mixed:
         mixed[centre] = MeanFeatures(base, share=settings.feature_share).fit(X, y)
     return copy(mixed[centre]).set_params(share=settings.feature_share)
