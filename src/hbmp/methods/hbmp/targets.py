@@ -6,10 +6,9 @@ features of classes or label sets are, and the code book that the pursuit infers
 
 from __future__ import annotations
 
-from typing import Any
-
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
