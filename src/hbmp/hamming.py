@@ -168,11 +168,16 @@ def query_terms(queries: np.ndarray, bit_weights: ArrayLike | None) -> tuple[NDA
     """
     scores = queries.astype(np.float64)
     weights = np.ones(scores.shape[1]) if bit_weights is None else check_weights(bit_weights, scores.shape[1])
-    products = scores * weights
-    sizes = np.abs(products).sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        products = scores * weights
+        sizes = np.abs(products).sum(axis=1, keepdims=True)
+    if (sizes > np.finfo(np.float32).max).any():
+        raise ValueError(
+            "The scores times the bit_weights add up to more than a float32 distance can hold; scale them."
+        )
     # Sums stay below 2^52 grid steps, and so are exact, when the step is at least sizes * 2^-51.
     _, exponents = np.frexp(sizes)
-    steps = np.ldexp(1.0, exponents - 51)
+    steps = np.ldexp(1.0, np.maximum(exponents - 51, -1074))  # no double is finer
     products = np.rint(products / steps) * steps
     return products, (products * np.where(scores < 0, -1.0, 1.0)).sum(axis=1)
 

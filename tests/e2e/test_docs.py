@@ -103,7 +103,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
 def test_the_table_of_bits_is_that_of_the_results():
     text = (ROOT / "docs" / "bits.md").read_text(encoding="utf-8")
     tables = report.markdown_tables(ROOT / "results")
-    assert report.fill(text, tables) == text, "run python -m hbmp.experiments.recipes fill docs/bits.md"
+    assert report.fill(text, tables) == text, "run hbmp report --fill docs/bits.md"
 
 
 class _Links(HTMLParser):
