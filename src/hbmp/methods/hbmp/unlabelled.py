@@ -93,8 +93,6 @@ class Rebuilding(HashFunction):
 
     smoke = {"n_iter": 2}
 
-    scale_: np.ndarray
-
     recall_: RecallEstimate | None
 
     def __init__(self, *, coupling="auto", gain=1.2, n_iter=15, max_rows=100_000, nested=False):
