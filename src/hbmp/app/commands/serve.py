@@ -43,6 +43,7 @@ def run(options) -> None:
     except ImportError as error:
         raise ImportError(f"The server needs more packages ({error}): pip install 'hbmp[web]'.") from None
 
+    from hbmp.app.web.connections import limited_protocol, log_warnings_once, room
     from hbmp.app.web.limits import Limits
     from hbmp.app.web.opening import listen, open_collection
 
@@ -57,9 +58,21 @@ def run(options) -> None:
     )
     collection = open_collection(options, limits)
     token = options.token or os.environ.get("HBMP_TOKEN") or None
-    app = create_app(collection, limits=limits, token=token, with_map=not options.no_map)
+    names = {"host": options.host, "allowed_hosts": options.allow_host}
+    app = create_app(collection, limits=limits, token=token, with_map=not options.no_map, **names)
     with listen(options.host, options.port) as socket:
         host, port = socket.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         print(f"{collection.database} at http://{shown}:{port}", flush=True)
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)).run([socket])
+        connections, backlog = room()
+        config = uvicorn.Config(
+            app,
+            http=limited_protocol(connections),
+            ws="none",
+            backlog=backlog,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+        )
+        log_warnings_once()
+        uvicorn.Server(config).run([socket])
