@@ -28,7 +28,7 @@ def digits(tmp_path_factory):
     limits = ["--max-k", "50", "--max-upload", "0.2", "--max-concurrent", "4"]
     with (
         serving(folder / "model", "--index", folder / "db", *words, *limits) as url,
-        httpx.Client(base_url=url) as http,
+        httpx.Client(base_url=url, timeout=60) as http,
     ):
         yield http, X, y, model, folder
 
@@ -292,7 +292,9 @@ def test_files_that_are_no_images_or_too_many_pixels_are_refused(pictures):
     http = pictures[0]
     refused(http.post("/search", files={"image": bomb(400)}), 413, "found 400 × 400")
     refused(http.post("/search", files={"image": bomb(50_000)}), 413, "pixels at most")
-    refused(http.post("/search", files={"image": b"%!PS-Adobe-3.0 EPSF-3.0\n"}), 415, "not an image that can be read here")
+    refused(
+        http.post("/search", files={"image": b"%!PS-Adobe-3.0 EPSF-3.0\n"}), 415, "not an image that can be read here"
+    )
     refused(http.post("/search", files={"image": bomb(100)}), 422, "cannot be read as an image")
     refused(http.post("/search", files={"image": b"x" * 200_000}), 413, "bytes at most")
     refused(http.post("/search", files=[("image", b"a"), ("image", b"b")]), 422, "send one image")
@@ -314,9 +316,7 @@ def test_a_token_guards_all_but_health_and_the_empty_page(digits, by):
         for path in ("/items/0", "/items/random", "/info", "/codes", "/map", "/metrics", "/openapi.json"):
             assert refused(http.get(path), 401, "Authorization: Bearer").headers["www-authenticate"] == "Bearer"
         refused(http.post("/search", json={"id": 0}), 401, "needs a token")
-        refused(
-            http.post("/encode", json={"id": 0}, headers={"Authorization": "Bearer wrong"}), 401, "needs a token"
-        )
+        refused(http.post("/encode", json={"id": 0}, headers={"Authorization": "Bearer wrong"}), 401, "needs a token")
         assert http.get("/healthz").status_code == 200
         assert http.get("/").status_code == 200
         known = {"Authorization": "Bearer sésame".encode()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import socket
 import subprocess
 import sys
@@ -34,7 +33,8 @@ def folder(tmp_path_factory):
 @contextmanager
 def small_server(folder):
     """A server with few file handles; gives its host and port, and the lines of its log once it has ended."""
-    command = [sys.executable, "-m", "hbmp", "serve", "--index", str(folder / "db"), "--no-map", "--port", "0"]
+    command = ["sh", "-c", f'ulimit -n {HANDLES}; exec "$@"', "sh"]
+    command += [sys.executable, "-m", "hbmp", "serve", "--index", str(folder / "db"), "--no-map", "--port", "0"]
     log = folder / "log.txt"
     with (
         open(log, "w") as stderr,
@@ -44,7 +44,6 @@ def small_server(folder):
             stderr=stderr,
             text=True,
             env={**os.environ, "HBMP_TOKEN": ""},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (HANDLES, HANDLES)),
         ) as process,
     ):
         lines: list[str] = []

@@ -107,7 +107,7 @@ def test_a_damaged_or_missing_database_gives_a_sentence(tmp_path):
 def test_wrong_items_give_a_sentence():
     with pytest.raises(ValueError, match="300 rows but 5 labels"):
         Database.build(MODEL, X, labels=Y[:5])
-    with pytest.raises(ValueError, match="Every id may come once"):
+    with pytest.raises(ValueError, match="Ids must be distinct"):
         Database.build(MODEL, X, ids=np.zeros(len(X), dtype=int))
     with pytest.raises(ValueError, match="Features must have shape"):
         Database.build(MODEL, X[0])

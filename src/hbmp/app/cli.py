@@ -62,7 +62,9 @@ def _run(options) -> int:
             raise
         if isinstance(error, _MISTAKES) and type(error) not in (KeyError, IndexError):
             return _print_error(error)
-        print(f"Unexpected {type(error).__name__}: {error}. Run it again with --debug for the traceback.", file=sys.stderr)
+        print(
+            f"Unexpected {type(error).__name__}: {error}. Run it again with --debug for the traceback.", file=sys.stderr
+        )
         return 1
 
 
@@ -80,7 +82,9 @@ def _print_error(error: BaseException) -> int:
 def _parser(words: list[str]) -> argparse.ArgumentParser:
     """The parser of the named verb, or of all verbs for the overview."""
     common = _Parser(add_help=False)
-    common.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error")
+    common.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
     parser = _Parser(
         prog="hbmp", description=_OVERVIEW, epilog=f"Example: {_EXAMPLE}", parents=[common], formatter_class=_Help
     )

@@ -14,14 +14,18 @@ def add_arguments(parser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("features", nargs="?", metavar="DATA", help=".npy, .npz, .parquet, .csv, a folder, or a data set")
     data.add_argument("--data", metavar="FILE", help="the same, by name")
-    data.add_argument("--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …")
+    data.add_argument(
+        "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …"
+    )
     data.add_argument("--query-data", metavar="FILE", help="your own queries, in place of rows of --data")
     data.add_argument("--query-labels", metavar="FILE", help="labels of the queries")
     data.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     what = parser.add_argument_group("comparison")
     what.add_argument("--methods", nargs="+", metavar="NAME", help="default: all; `hbmp list methods` shows them")
     what.add_argument("--bits", type=int, nargs="+", default=[16, 32, 64], metavar="N", help="default: 16 32 64")
-    what.add_argument("--validation", type=int, default=0, metavar="K", help="settings tried per method (default: none)")
+    what.add_argument(
+        "--validation", type=int, default=0, metavar="K", help="settings tried per method (default: none)"
+    )
     how = parser.add_argument_group("evaluation")
     how.add_argument("--queries", metavar="N", help="number or fraction of rows (default: a tenth, at most 1000)")
     how.add_argument("--train", metavar="N", help="number or fraction of rows to fit on (default: all but the queries)")
@@ -44,9 +48,7 @@ def run(options) -> None:
 
     if (options.features is None) == (options.data is None):
         found = "none" if options.data is None else f"{options.features} and --data {options.data}"
-        raise ValueError(
-            f"hbmp compare takes one set of features, found {found}. See `hbmp compare --help`."
-        )
+        raise ValueError(f"hbmp compare takes one set of features, found {found}. See `hbmp compare --help`.")
     options.data = options.data or options.features
     for path in (options.csv, options.plot):
         check_place(path)

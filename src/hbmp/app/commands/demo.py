@@ -13,7 +13,9 @@ EXAMPLE = "hbmp demo"
 def add_arguments(parser) -> None:
     """Output folder, data directory and code lengths."""
     parser.add_argument("-o", "--output", default="demo", metavar="DIR", help="the folder to write (default: demo)")
-    parser.add_argument("--data-dir", metavar="DIR", help="data directory, for CIFAR-10 (default: $HBMP_DATA, else ./data)")
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="data directory, for CIFAR-10 (default: $HBMP_DATA, else ./data)"
+    )
     parser.add_argument("--bits", type=int, nargs="+", default=[12, 24, 48], metavar="N", help="default: 12 24 48")
     parser.add_argument("--rows", type=int, metavar="N", help="largest number of rows per data set, for a quicker run")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")

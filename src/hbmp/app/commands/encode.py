@@ -22,7 +22,9 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--column", default="features", metavar="NAME", help="Parquet column of features (default: features)"
     )
-    parser.add_argument("--engine", choices=("local", "ray"), default="local", help="engine that writes Parquet parts (default: local)")
+    parser.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="engine that writes Parquet parts (default: local)"
+    )
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
@@ -44,7 +46,10 @@ def run(options) -> None:
         from hbmp import encode_dataset
 
         encoded = encode_dataset(model, options.data, options.output, column=options.column, engine=options.engine)
-        n_rows, kind = encoded.n_rows, f"{encoded.n_parts} Parquet parts, {encoded.n_resumed} of them from an earlier run"
+        n_rows, kind = (
+            encoded.n_rows,
+            f"{encoded.n_parts} Parquet parts, {encoded.n_resumed} of them from an earlier run",
+        )
     if options.json:
         print(json.dumps({"output": options.output, "rows": n_rows, "bits": model.n_bits, "kind": kind}))
     else:

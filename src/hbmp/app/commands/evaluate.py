@@ -20,7 +20,9 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument("--query-data", metavar="FILE", help="your own queries; then all of DATA is searched")
     parser.add_argument("--query-labels", metavar="FILE", help="labels of the queries")
-    parser.add_argument("--queries", metavar="N", help="number or fraction of rows to draw (default: a tenth, at most 1000)")
+    parser.add_argument(
+        "--queries", metavar="N", help="number or fraction of rows to draw (default: a tenth, at most 1000)"
+    )
     parser.add_argument("--cutoff", type=int, metavar="K", help="count only the first K ranks (default: all)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")

@@ -23,7 +23,9 @@ def add_arguments(parser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="a database directory; for onnx also a model directory")
     parser.add_argument("--to", required=True, choices=tuple(_FORMS), metavar="FORM", help=forms)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
-    parser.add_argument("--table", default="hbmp_codes", metavar="NAME", help="name of the SQL table (default: hbmp_codes)")
+    parser.add_argument(
+        "--table", default="hbmp_codes", metavar="NAME", help="name of the SQL table (default: hbmp_codes)"
+    )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 

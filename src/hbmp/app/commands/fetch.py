@@ -17,7 +17,10 @@ def add_arguments(parser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--force", action="store_true", help="download files again that are there already")
     parser.add_argument(
-        "--pack-images", type=int, metavar="SIDE", help="download nothing; decode the image files there into one images.npy"
+        "--pack-images",
+        type=int,
+        metavar="SIDE",
+        help="download nothing; decode the image files there into one images.npy",
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 

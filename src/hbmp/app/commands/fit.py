@@ -18,9 +18,7 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
     )
-    parser.add_argument(
-        "--method", default="hbmp", metavar="NAME", help="see `hbmp list methods` (default: hbmp)"
-    )
+    parser.add_argument("--method", default="hbmp", metavar="NAME", help="see `hbmp list methods` (default: hbmp)")
     parser.add_argument("--bits", type=int, default=32, metavar="N", help="length of the codes (default: 32)")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the method")
     parser.add_argument("--backbone", metavar="NAME", help="network for images (default: efficientnet_lite0)")
@@ -29,12 +27,16 @@ def add_arguments(parser) -> None:
         "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
     )
     parser.add_argument(
-        "--holdout", metavar="N", help="number or fraction of rows to hold out, 0 for none (default: a tenth, at most 1000)"
+        "--holdout",
+        metavar="N",
+        help="number or fraction of rows to hold out, 0 for none (default: a tenth, at most 1000)",
     )
     parser.add_argument(
         "--cutoff", type=int, metavar="K", help="count only the first K ranks in the scores (default: all)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the method (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the split and the method (default: 0)"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")

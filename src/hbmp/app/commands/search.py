@@ -18,7 +18,9 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument("-k", type=int, default=10, metavar="N", help="results per query (default: 10)")
     parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="only these rows of QUERIES (default: all)")
-    parser.add_argument("--real-valued", action="store_true", help="compare the scores of a query before the sign: finer distances")
+    parser.add_argument(
+        "--real-valued", action="store_true", help="compare the scores of a query before the sign: finer distances"
+    )
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--json", action="store_true", help="print [{query, results: [{id, distance, label}]}]")
 

@@ -18,8 +18,12 @@ def add_arguments(parser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     looks = parser.add_mutually_exclusive_group()
     looks.add_argument("--images", metavar="DIR", help="folder of the items' images (default: where they were indexed)")
-    looks.add_argument("--thumbnails", metavar="FILE", help="pixels of the items: .npy, uint8 (n, h, w) or (n, h, w, 3)")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (default: 127.0.0.1)")
+    looks.add_argument(
+        "--thumbnails", metavar="FILE", help="pixels of the items: .npy, uint8 (n, h, w) or (n, h, w, 3)"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (default: 127.0.0.1)"
+    )
     parser.add_argument(
         "--allow-host", nargs="+", default=[], metavar="NAME", help="further names of this server, as behind a proxy"
     )
@@ -27,7 +31,9 @@ def add_arguments(parser) -> None:
     parser.add_argument("--token", metavar="WORD", help="required in every request (default: $HBMP_TOKEN, else none)")
     parser.add_argument("--max-k", type=int, default=1000, metavar="N", help="neighbours per request (default: 1000)")
     parser.add_argument("--max-upload", type=float, default=10, metavar="MB", help="largest image file (default: 10)")
-    parser.add_argument("--max-pixels", type=float, default=40, metavar="M", help="largest image, in millions of pixels (default: 40)")
+    parser.add_argument(
+        "--max-pixels", type=float, default=40, metavar="M", help="largest image, in millions of pixels (default: 40)"
+    )
     parser.add_argument("--max-concurrent", type=int, default=64, metavar="N", help="requests at a time (default: 64)")
     parser.add_argument("--no-map", action="store_true", help="do not compute the map of the codes")
 

@@ -4,7 +4,7 @@
 
 demo/report.html       figures, tables, and further commands       demo/demo.json   the same numbers for programs
 demo/model, demo/db    model and database of the digits            demo/queries.npy three queries
-demo/thumbnails.npy    pictures of the items                       demo/cifar10/    the same files for CIFAR-10, if found
+demo/thumbnails.npy    pictures of the items                       demo/cifar10/    the same files for CIFAR-10
 """
 
 from __future__ import annotations
@@ -270,8 +270,8 @@ def _lead(shown: list[Shown], note: str) -> str:
     data = " and ".join(each.example.title for each in shown)
     lengths = ", ".join(map(str, shown[0].lengths))
     return (
-        f"{data}: Hashing with Binary Matrix Pursuit (ECCV 2018) and {len(METHODS) - 1} other methods on real data, with "
-        f"codes of {lengths} bits. All methods have their default settings, the same split and the same score. {note}"
+        f"{data}: Hashing with Binary Matrix Pursuit (ECCV 2018) and {len(METHODS) - 1} other methods on real data, "
+        f"with codes of {lengths} bits. All methods have their default settings, the same split and the same score. {note}"
     ).strip()
 
 

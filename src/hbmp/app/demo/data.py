@@ -70,9 +70,7 @@ def _why_left_out(error, data_dir) -> str:
     if isinstance(error, ImportError):
         return f"CIFAR-10 is left out: {error}"
     place = datasets.data_dir(data_dir)
-    return (
-        f"CIFAR-10 is left out: neither its features nor its images are in {place}. Run `hbmp fetch cifar10`."
-    )
+    return f"CIFAR-10 is left out: neither its features nor its images are in {place}. Run `hbmp fetch cifar10`."
 
 
 def _digits() -> Example:

@@ -71,8 +71,8 @@ def _curves(shown: Shown) -> str:
     n_bits = shown.lengths[len(shown.lengths) // 2]
     curves = {row.method: row.curve for row in shown.comparison.rows if row.bits == n_bits and row.curve}
     words = (
-        f"Precision and recall down the ranking of {n_bits}-bit codes: the fraction of relevant items among those ranked so "
-        "far, against the fraction of all relevant items found so far. Up and to the right is better."
+        f"Precision and recall down the ranking of {n_bits}-bit codes: the fraction of relevant items among those ranked "
+        "so far, against the fraction of all relevant items found so far. Up and to the right is better."
     )
     return _figure(curves_plot(curves, n_bits), words)
 
@@ -82,9 +82,9 @@ def _residual(shown: Shown) -> str:
     left = {name: f"{curve[-1]:.0%}" for name, curve in curves.items()}
     words = (
         f"Each bit of the pursuit reduces the residual of the affinity. After {shown.book.n_bits} bits it is "
-        f"{left['constant']} with plain Hamming distance (constant), {left['greedy']} with one weight per bit (greedy), "
-        f"and {left['regress']} with all weights refitted at each step (regress). The weights of the model have a ridge "
-        f"penalty, so that no single bit dominates: {left['the model']}."
+        f"{left['constant']} with plain Hamming distance (constant), {left['greedy']} with one weight per bit "
+        f"(greedy), and {left['regress']} with all weights refitted at each step (regress). The weights of the model have a "
+        f"ridge penalty, so that no single bit dominates: {left['the model']}."
     )
     return _figure(figures.residuals(curves), words)
 
@@ -92,8 +92,8 @@ def _residual(shown: Shown) -> str:
 def _affinity(shown: Shown) -> str:
     book = shown.book
     words = (
-        "Left: the affinity of the classes, from blue (+1, the same class) to red (−1, nothing in common); classes with "
-        "similar features are slightly closer than others. Then its approximation by the first "
+        "Left: the affinity of the classes, from blue (+1, the same class) to red (−1, nothing in common); classes "
+        "with similar features are slightly closer than others. Then its approximation by the first "
         f"{_listed(shown.lengths)} bits of one code book. Codes are nested: the first bits of a long code are a short "
         "code, with their own weights."
     )
@@ -107,8 +107,8 @@ def _codes(shown: Shown) -> str:
     missed = float((shown.query_codes["hbmp"] != targets).mean())
     words = (
         f"Above, the codes of the classes from the pursuit: the closest two differ in {closest} of {shown.book.n_bits} "
-        f"bits. Below, the codes of held-out queries from the hash function, sorted by class: {missed:.1%} of their bits "
-        "differ from the code of their class."
+        f"bits. Below, the codes of held-out queries from the hash function, sorted by class: {missed:.1%} of their "
+        "bits differ from the code of their class."
     )
     picture = figures.codes(shown.book, shown.query_codes["hbmp"], shown.query_labels, shown.example.names)
     return _figure(picture, words, sideways=True)
@@ -128,8 +128,8 @@ def _queries(shown: Shown) -> str:
     total = np.size(shown.retrieved[0]["hits"])
     counted = ", ".join(f"{method} {count} of {total}" for method, count in hits.items())
     words = (
-        f"Each row begins with a query; its nearest items by {shown.book.n_bits}-bit codes follow, framed green if they "
-        "have the class of the query and red if not. By the mean average precision of both methods, the first query "
+        f"Each row begins with a query; its nearest items by {shown.book.n_bits}-bit codes follow, framed green if "
+        "they have the class of the query and red if not. By the mean average precision of both methods, the first query "
         "is the median, the second lies at the lowest tenth, and the third is the worst. "
         f"Correct: {counted}."
     )

@@ -135,7 +135,7 @@ def create_app(
 
     @app.get("/codes")
     async def codes() -> Response:
-        """Codes of the classes, their affinity and its approximation, their distances, and the residual after each bit."""
+        """Codes of the classes, affinity and approximation, distances, and the residual after each bit."""
         return JSONResponse(await in_thread(class_codes, collection.database))
 
     @app.get("/map")

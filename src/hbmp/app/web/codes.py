@@ -48,7 +48,9 @@ def _names(affinity, shown: np.ndarray, database: Database) -> tuple[list[str], 
     features = getattr(affinity, "features_", None)
     if features is not None and features.ndim == 2 and hasattr(affinity, "n_labels_"):
         words = database.label_names or [str(column) for column in range(features.shape[1])]
-        return [";".join(words[column] for column in np.flatnonzero(features[item])) for item in shown], "label combinations"
+        return [
+            ";".join(words[column] for column in np.flatnonzero(features[item])) for item in shown
+        ], "label combinations"
     return [str(item) for item in shown], "items"
 
 

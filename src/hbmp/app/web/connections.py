@@ -82,7 +82,11 @@ def limited_protocol(most: int, head_seconds: float = HEAD_SECONDS) -> type[H11P
                 self.cycle.disconnected = True  # its own answer can no longer be sent
                 self.cycle.message_event.set()
             body = json.dumps({"detail": "The request is not valid HTTP; check its head."}).encode()
-            headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+            headers = [
+                ("content-type", "application/json"),
+                ("content-length", str(len(body))),
+                ("connection", "close"),
+            ]
             try:
                 for event in (h11.Response(status_code=400, headers=headers), h11.Data(body), h11.EndOfMessage()):
                     self.transport.write(self.conn.send(event) or b"")

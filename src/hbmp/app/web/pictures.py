@@ -44,7 +44,7 @@ class Pictures:
         return None if self._features is None else np.asarray(self._features[self._feature_rows[[place]]])
 
     def draw(self, place: int, code: np.ndarray) -> tuple[bytes, str]:
-        """The picture of an item as bytes, and its media type; raises `UnreadableImage` if its file is missing or broken."""
+        """The picture of an item as bytes, and its media type; an unreadable file raises `UnreadableImage`."""
         if self._images is not None:
             return thumbnail(self._images, int(self._image_rows[place])), "image/png"
         features = self.features(place)
