@@ -21,8 +21,8 @@ from hbmp import hamming
 from hbmp._core import machine
 from hbmp._core.device import pick_device
 from hbmp.experiments import Cell, Place
-from hbmp.experiments.codes import make_method
-from hbmp.experiments.recipes._shared.settings import LARGE_NETWORK, network
+from hbmp.experiments.settings import LARGE_NETWORK, network
+from hbmp.methods import make_method
 from hbmp.metrics import mean_average_precision
 
 LONGEST, LENGTHS = 48, (12, 16, 32, 48)

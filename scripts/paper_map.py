@@ -1,10 +1,10 @@
-"""docs/paper-map.md from the marks in the code: which line computes which equation, and what departs from the paper.
+"""docs/paper-map.md from the marks in the code: where each equation is computed, and where the code departs from it.
 
     python scripts/paper_map.py          writes docs/paper-map.md
 
-A mark is the paper's own name in a docstring or comment ("Eq. 10", "Theorem 2", "Alg. 1, line 7") or in the name of a
-test (`test_theorem_2_…`); a departure is a sentence that begins with "Departs from". An equation that nothing marks
-shows as a dash.
+A mark names a statement of this paper with its tag: "HBMP Eq. 10", "HBMP Theorem 2", "HBMP Alg. 1, line 7" in a
+docstring or comment, or `test_hbmp_theorem_2_…` as the name of a test. Without the tag a number belongs to another
+paper and is no mark. A departure is a sentence that begins with "Departs from".
 """
 
 from __future__ import annotations
@@ -19,35 +19,37 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "paper-map.md"
 FOLDERS = ("src/hbmp", "tests/claims")
+OWN_CODE = ("src/hbmp/affinities", "src/hbmp/functions", "src/hbmp/methods/hbmp", "src/hbmp/pursuit")
+"""Code of this paper; all other departures are from other publications."""
 
 STATEMENTS = {
-    "Eq. 1": "the goal: Hamming distances that follow the scaled distances between items",
-    "Eq. 2": "the same goal as inner products of codes that follow affinities, 1 − 2d/d_max",
-    "Eq. 3": "with a weight a bit: ½ ‖U − R‖² over all pairs of items",
+    "Eq. 1": "the goal: Hamming distances equal the scaled distances between items",
+    "Eq. 2": "the same goal with inner products of codes and affinities, 1 − 2d/d_max",
+    "Eq. 3": "the same with one weight per bit: ½ ‖U − R‖² over all pairs of items",
     "Eq. 4": "U is a weighted sum of rank-one sign matrices v vᵀ",
-    "Eq. 5": "one bit a step is added to that sum",
+    "Eq. 5": "each step adds one bit to that sum",
     "Eq. 6": "the next bit: the sign vector that matches the residual best",
     "Eq. 7": "its relaxation: the residual's top eigenvector",
-    "Eq. 8": "the residual is multiplied by at most η ≤ 1 at each step",
+    "Eq. 8": "each step multiplies the residual by at most η ≤ 1",
     "Eq. 9": "all weights refitted, as a least-squares problem",
     "Eq. 10": "the solution of that problem",
     "Eq. 11": "a hash function is the sign of a score",
-    "Eq. 12": "hash functions are fitted to the target codes, by a margin loss above the number of wrong bits",
+    "Eq. 12": "hash functions minimise the bit errors against the target codes, through a margin loss as upper bound",
     "Property 1": "with unit steps some affinities are never fitted",
     "Theorem 2": "with free step sizes the residual never rises",
     "Corollary 3": "it falls strictly while the direction is not orthogonal to it",
     "Property 4": "refitting the weights never raises it",
     "Alg. 1": "binary code inference as a whole",
-    "Alg. 1, line 1": "the affinity, scaled by the number of bits where steps are constant",
+    "Alg. 1, line 1": "the affinity from distances, scaled by the number of bits if steps are constant",
     "Alg. 1, line 3": "the top eigenvector",
     "Alg. 1, line 4": "its signs",
     "Alg. 1, line 5": "the optional Improve step",
     "Alg. 1, line 7": "the weights of all bits so far",
     "Alg. 1, line 8": "the bit is appended",
 }
-_NUMBERED = re.compile(r"(Eq\.|Property|Theorem|Corollary) (\d+(?:(?:, | and |-)\d+)*)")
-_ALGORITHM = re.compile(r"Alg(?:\.|orithm) 1(?:, lines? (\d+(?:(?:, | and |-)\d+)*))?")
-_TESTED = re.compile(r"def test_(property|theorem|corollary)_(\d+)_")
+_NUMBERED = re.compile(r"HBMP (Eq\.|Property|Theorem|Corollary) (\d+(?:(?:, | and |-)\d+)*)")
+_ALGORITHM = re.compile(r"HBMP Alg(?:\.|orithm) 1(?:, lines? (\d+(?:(?:, | and |-)\d+)*))?")
+_TESTED = re.compile(r"def test_hbmp_(property|theorem|corollary)_(\d+)_")
 _DEPARTS = re.compile(r"Departs from ")
 
 
@@ -72,10 +74,12 @@ def page() -> str:
     parts = [
         "# From the paper to the code",
         "Written by `python scripts/paper_map.py` from the marks in the code; do not edit. The paper: Cakir, He & "
-        "Sclaroff, *Hashing with Binary Matrix Pursuit*, ECCV 2018. A dash is an equation that no line is marked with.",
+        "Sclaroff, *Hashing with Binary Matrix Pursuit*, ECCV 2018.",
         "| in the paper | what it says | where |\n|:---|:---|:---|\n" + _rows(places),
-        "## Departures",
-        "\n".join(f"- {place.link()}: {sentence}" for place, sentence in departures),
+        "## Departures from the paper",
+        _sentences(departures, of_this_paper=True),
+        "## Departures of the other methods from their publications",
+        _sentences(departures, of_this_paper=False),
         "## Tables and figures",
         "\n".join(_recipes()),
     ]
@@ -83,7 +87,7 @@ def page() -> str:
 
 
 def without_line_numbers(text: str) -> str:
-    """The page as it reads while lines move but marks stay: what a test compares."""
+    """The page without line numbers, which move while marks stay; a test compares pages in this form."""
     return re.sub(r"\.py:\d+\]|#L\d+\)", "", text)
 
 
@@ -104,7 +108,7 @@ def collect() -> tuple[dict[str, list[Place]], list[tuple[Place, str]]]:
 
 
 def marks(line: str) -> list[str]:
-    """The statements of the paper that a line names: "Eq. 11, 12" is two."""
+    """The statements of the paper that a line names: "HBMP Eq. 11, 12" names two."""
     found = [f"{match[1]} {number}" for match in _NUMBERED.finditer(line) for number in _numbers(match[2])]
     for match in _ALGORITHM.finditer(line):
         found += [f"Alg. 1, line {number}" for number in _numbers(match[1])] if match[1] else ["Alg. 1"]
@@ -120,7 +124,7 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def paragraph_from_mark(lines: list[str], at: int) -> str:
-    """What a departure says: from its mark to the end of its paragraph or comment."""
+    """The sentences of a departure: from its mark to the end of its paragraph or comment."""
     said = [lines[at][_DEPARTS.search(lines[at]).start() :]]  # type: ignore[union-attr]
     comment = lines[at].lstrip().startswith("#")
     indents = set()
@@ -159,6 +163,15 @@ def _rows(places: dict[str, list[Place]]) -> str:
     return "\n".join(
         f"| {name} | {words} | {'<br>'.join(place.link() for place in places.get(name, ())) or '—'} |"
         for name, words in STATEMENTS.items()
+    )
+
+
+def _sentences(departures: list[tuple[Place, str]], *, of_this_paper: bool) -> str:
+    """The departures of this paper's own code, or of the other methods, as a list."""
+    return "\n".join(
+        f"- {place.link()}: {sentence}"
+        for place, sentence in departures
+        if place.file.startswith(OWN_CODE) == of_this_paper
     )
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from hbmp import protocols
 from hbmp.experiments import load_results
-from hbmp.experiments.recipes._shared.figures import BLUE, GREY
-from hbmp.experiments.recipes._shared.settings import STAGES_ALONE, hbmp
-from hbmp.experiments.recipes._shared.tables import own_score
+from hbmp.experiments.figures import BLUE, GREY
 from hbmp.experiments.report.tables import at_defaults, group_name
+from hbmp.experiments.scores import own_score
+from hbmp.experiments.settings import STAGES_ALONE, hbmp
 
 ROOT = Path(__file__).parent.parent
 PLACES = {

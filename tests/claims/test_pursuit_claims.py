@@ -25,7 +25,7 @@ def affinities(draw, low=3, high=14):
 
 @settings(max_examples=25, deadline=None)
 @given(affinities(), st.integers(1, 12))
-def test_property_1_constant_steps_never_fit_a_non_integer_affinity(R, n_bits):
+def test_hbmp_property_1_constant_steps_never_fit_a_non_integer_affinity(R, n_bits):
     R[0, 1] = R[1, 0] = 0.5 / n_bits  # times n_bits this is 1/2, which no sum of ±1 equals
     book = hbmp.infer_codes(R, n_bits, scheme="constant")
     assert (book.residuals > 0).all()
@@ -36,14 +36,14 @@ def test_property_1_constant_steps_never_fit_a_non_integer_affinity(R, n_bits):
 @pytest.mark.parametrize("scheme", ["greedy", "regress"])
 @settings(max_examples=15, deadline=None)
 @given(R=affinities(), seed=st.integers(0, 99))
-def test_theorem_2_the_residual_never_rises(scheme, improve, R, seed):
+def test_hbmp_theorem_2_the_residual_never_rises(scheme, improve, R, seed):
     book = hbmp.infer_codes(R, 10, scheme=scheme, improve=improve, random_state=seed)
     assert (np.diff(book.residuals) <= 1e-7 * max(1, book.residuals[0])).all()
 
 
 @settings(max_examples=25, deadline=None)
 @given(R=affinities(low=4), diagonal=st.sampled_from(["ignore", "fit"]))
-def test_corollary_3_it_falls_strictly_while_the_direction_is_not_orthogonal(R, diagonal):
+def test_hbmp_corollary_3_it_falls_strictly_while_the_direction_is_not_orthogonal(R, diagonal):
     book = hbmp.infer_codes(R, 8, scheme="greedy", diagonal=diagonal)
     for t in range(book.n_bits):
         V, v = book.codes[:, :t].astype(float), book.codes[:, t].astype(float)
@@ -57,7 +57,7 @@ def test_corollary_3_it_falls_strictly_while_the_direction_is_not_orthogonal(R, 
 
 @settings(max_examples=25, deadline=None)
 @given(R=affinities(), k=st.integers(1, 8))
-def test_property_4_refitting_never_raises_it(R, k):
+def test_hbmp_property_4_refitting_never_raises_it(R, k):
     greedy = hbmp.infer_codes(R, 8, scheme="greedy", tol=0)
     V, off = greedy.codes[:, :k].astype(float), ~np.eye(len(R), dtype=bool)
     design = np.stack([np.outer(v, v)[off] for v in V.T], axis=1)

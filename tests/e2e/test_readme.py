@@ -91,13 +91,25 @@ def test_paper_map_is_what_the_marks_say():
     )
 
 
+def test_every_statement_of_the_paper_has_a_mark():
+    script = load_script("scripts/paper_map.py")
+    assert set(script.STATEMENTS) >= {f"Eq. {number}" for number in range(1, 13)}
+    assert set(script.STATEMENTS) >= {"Alg. 1", "Theorem 2", "Corollary 3", "Property 1", "Property 4"}
+    places, _ = script.collect()
+    unmarked = [name for name in script.STATEMENTS if not places[name]]
+    assert not unmarked, f"No line is marked 'HBMP {unmarked[0]}'."
+    rivals = {place.file for found in places.values() for place in found if "/methods/" in place.file}
+    assert all(file.startswith("src/hbmp/methods/hbmp/") for file in rivals)
+
+
 def test_marks_are_read_as_written():
     script = load_script("scripts/paper_map.py")
-    assert script.marks("# weights by Eq. 10; a margin (Eq. 11, 12)") == ["Eq. 10", "Eq. 11", "Eq. 12"]
-    assert script.marks("Alg. 1, lines 3-5") == ["Alg. 1, line 3", "Alg. 1, line 4", "Alg. 1, line 5"]
-    assert script.marks('"""Algorithm 1 and Theorem 2."""') == ["Theorem 2", "Alg. 1"]
-    assert script.marks("def test_property_4_refitting():") == ["Property 4"]
-    assert script.marks("no mark here, eq 10") == []
+    assert script.marks("# weights by HBMP Eq. 10; a margin (HBMP Eq. 11, 12)") == ["Eq. 10", "Eq. 11", "Eq. 12"]
+    assert script.marks("HBMP Alg. 1, lines 3-5") == ["Alg. 1, line 3", "Alg. 1, line 4", "Alg. 1, line 5"]
+    assert script.marks('"""HBMP Algorithm 1 and HBMP Theorem 2."""') == ["Theorem 2", "Alg. 1"]
+    assert script.marks("def test_hbmp_property_4_refitting():") == ["Property 4"]
+    assert script.marks("Eq. 10 and Theorem 2 of another paper, Algorithm 1") == []
+    assert script.marks("def test_property_4_of_another_paper():") == []
     lines = ["    a : one. Departs from Eq. 3 by", "        a half, because", "        it is so", "    b : two"]
     assert script.paragraph_from_mark(lines, 0) == "Departs from Eq. 3 by a half, because it is so"
     lines = ["# Departs from Eq. 1:", "# a comment.", "code = 1"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import hbmp
-from hbmp.evaluation.cells import Row
+from hbmp.evaluation.cells import MethodResult
 from hbmp.evaluation.comparison import Comparison
 from hbmp.evaluation.plot import spread
 from hbmp.evaluation.trial import draw_split
@@ -36,10 +36,10 @@ def test_the_plot_names_every_method(bits, ending, tmp_path):
 def test_a_plot_of_nothing_and_of_no_known_kind_are_refused(tmp_path):
     pytest.importorskip("matplotlib")
     found = hbmp.compare(X, Y, methods=["pca_sign"], bits=[100], **QUIET)
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(ValueError, match="Nothing to draw"):
         found.plot()
     found = hbmp.compare(X, Y, methods={"pca": "pca_sign"}, bits=[4], **QUIET)
-    with pytest.raises(ValueError, match="does not end in a kind of picture"):
+    with pytest.raises(ValueError, match="has no suffix of a picture format"):
         found.plot(tmp_path / "plot.doc")
 
 
@@ -59,7 +59,7 @@ def test_crowded_scores_are_drawn_by_what_is_missing_to_one():
     pytest.importorskip("matplotlib")
     scores = {"best": (0.98, 0.99), "second": (0.9, 0.97), "third": (0.8, 0.9), "last": (0.3, 1.0)}
     rows = [
-        Row(method, bits, scores={"map.tie-aware": score}, fit_seconds=1.0)
+        MethodResult(method, bits, scores={"map.tie-aware": score}, fit_seconds=1.0)
         for method, pair in scores.items()
         for bits, score in zip((8, 16), pair, strict=True)
     ]

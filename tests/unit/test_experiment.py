@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from hbmp import datasets, experiments, metrics, protocols
+from hbmp.app.cli import main
 from hbmp.datasets import Data
-from hbmp.experiments import Cell, run, run_all, store
-from hbmp.experiments.codes import make_method, target_codes
-from hbmp.experiments.recipes.__main__ import main
-from hbmp.experiments.recipes._shared import grids
+from hbmp.experiments import Cell, grids, run, run_all, running, store
+from hbmp.experiments.codes import target_codes
+from hbmp.methods import make_method
 
 SMALL = {"train_per_class": 10, "query_per_class": 4}
 
@@ -68,19 +68,19 @@ def test_scores_can_be_had_again_from_the_settings(tmp_path):
 
 def test_finished_cell_is_not_run_again(tmp_path, monkeypatch):
     first = run(small_cell(), results=tmp_path)
-    monkeypatch.setattr(experiments, "measure", lambda *_, **__: pytest.fail("ran again"))
+    monkeypatch.setattr(running, "measure", lambda *_, **__: pytest.fail("ran again"))
     assert run(small_cell(), results=tmp_path) == first
     assert run_all([small_cell()], results=tmp_path, progress=False) == [first]
 
 
 def test_changed_default_runs_again_and_the_newest_counts(tmp_path, monkeypatch):
     first = run(small_cell(), results=tmp_path, device="cpu")
-    original = experiments.make_method
+    original = running.make_method
 
     def other_default(*args, **options):
         return original(*args, **options).set_params(improve="none", verbose=True)
 
-    monkeypatch.setattr(experiments, "make_method", other_default)
+    monkeypatch.setattr(running, "make_method", other_default)
     second = run(small_cell(), results=tmp_path, device="cpu")
     assert second["key"] == first["key"]
     assert second["settings"]["improve"] == "none"
@@ -136,7 +136,7 @@ def test_broken_line_in_the_middle_is_named(tmp_path):
 
 WRITER = """
 import sys
-from hbmp.experiments import _store as store
+from hbmp.experiments import store
 path, writer = sys.argv[1], int(sys.argv[2])
 print(sum(store.append(path, {"key": f"{writer % 2}-{i}", "filler": "x" * 5000}) for i in range(25)))
 """
@@ -261,7 +261,7 @@ def test_grids_name_what_exists(name):
 
 
 def test_grid_command_runs_small(tmp_path, capsys):
-    options = ["run-grid", "cifar-1", "--data", "digits", "--bits", "12", "--seeds", "0", "--results", str(tmp_path)]
+    options = ["reproduce", "cifar-1", "--data", "digits", "--bits", "12", "--seeds", "0", "--results", str(tmp_path)]
     options += ["--device", "cpu", "--protocol-params", json.dumps(SMALL)]
     assert main(options) == 0
     assert f"cells of cifar-1 are in {tmp_path}" in capsys.readouterr().out
@@ -272,5 +272,5 @@ def test_grid_command_runs_small(tmp_path, capsys):
     assert "[1/" not in capsys.readouterr().err
     assert main([*options, "--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(records)
-    assert main(["run-grid", "coco", "--data-dir", str(tmp_path), "--results", str(tmp_path), "--bits", "12"]) == 2
+    assert main(["reproduce", "coco", "--data-dir", str(tmp_path), "--results", str(tmp_path), "--bits", "12"]) == 2
     assert "cells failed" in capsys.readouterr().err

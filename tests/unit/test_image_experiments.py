@@ -9,18 +9,18 @@ import torch
 from torch import nn
 
 import hbmp
-from hbmp import datasets, experiments, metrics, protocols
+from hbmp import datasets, metrics, protocols
 from hbmp._training.loop import seeded
+from hbmp.app.cli import main
 from hbmp.datasets._shared import pack as packing
-from hbmp.experiments import Cell, recipes, store
+from hbmp.experiments import Cell, grids, image_grid, recipes, running, store
 from hbmp.experiments import queue as cell_queue
-from hbmp.experiments.codes import Codes, make_method
+from hbmp.experiments.codes import Codes
 from hbmp.experiments.queue import run_queue
-from hbmp.experiments.recipes.__main__ import main
-from hbmp.experiments.recipes._shared import grids, image_grid
 from hbmp.experiments.report.methods import _row
 from hbmp.functions import Network
 from hbmp.functions._shared.encoder import folded
+from hbmp.methods import make_method
 
 SMALL = {"train_per_class": 12, "query_per_class": 4}
 TINY = {
@@ -101,7 +101,7 @@ def test_kept_codes_are_those_that_were_scored(ran):
 
 def test_finished_cells_train_nothing(ran, monkeypatch):
     results, cells, _ = ran
-    monkeypatch.setattr(experiments, "train", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(running, "train", lambda *_, **__: pytest.fail("trained again"))
     again = run_queue(cells, results=results, device="cpu", progress=False)
     assert len(again.finished) == len(cells)
 
@@ -174,9 +174,9 @@ def test_first_bits_of_what_hbmp_learns_anyway_stand_in_its_own_row():
 
 
 def test_the_command_says_what_is_left(tmp_path, capsys):
-    options = ["run-grid", "images", "--parts", "nested-cifar-1", "--minutes", "0", "--results", str(tmp_path)]
+    options = ["reproduce", "images", "--parts", "nested-cifar-1", "--minutes", "0", "--results", str(tmp_path)]
     assert main([*options, "--data", "digits", "--protocol-params", json.dumps(SMALL), "--device", "cpu"]) == 0
-    assert "15 are left" in capsys.readouterr().out
+    assert "15 remain" in capsys.readouterr().out
 
 
 def test_voc_images_are_packed_in_the_order_of_the_labels(tmp_path):
@@ -188,7 +188,7 @@ def test_voc_images_are_packed_in_the_order_of_the_labels(tmp_path):
     np.savez(folder / "labels.npz", labels=labels, split=np.uint8([0, 1, 0]), names=names)
     for name, grey in zip(names, (40, 120, 200), strict=True):
         Image.new("RGB", (30, 20), (grey, grey, grey)).save(folder / "images" / f"{name}.jpg")
-    assert main(["pack-images", str(folder), "--size", "8"]) == 0
+    assert main(["fetch", "voc2007", "--data-dir", str(tmp_path), "--pack-images", "8"]) == 0
     data = datasets.load("voc2007", tmp_path)
     assert data.images.shape == (3, 8, 8, 3)
     assert np.abs(data.images.mean(axis=(1, 2, 3)) - [40, 120, 200]).max() < 2

@@ -1,27 +1,65 @@
-"""How far a mean over queries can be trusted: resample the queries and look at how the mean moves."""
+"""Confidence intervals of a mean over queries, by resampling the queries."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 _VALUES_AT_ONCE = 1 << 22
 
 
 class ConfidenceInterval(NamedTuple):
-    """Lower and upper end of an interval."""
+    """Bounds of an interval.
+
+    Parameters
+    ----------
+    low : float
+        Lower bound.
+    high : float
+        Upper bound.
+
+    Examples
+    --------
+    >>> from hbmp import metrics
+    >>> metrics.ConfidenceInterval(0.25, 0.75).high
+    0.75
+    """
 
     low: float
     high: float
 
 
 def confidence_interval(
-    scores, *, confidence: float = 0.95, n_resamples: int = 2000, random_state=0
+    scores: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 2000, random_state: int = 0
 ) -> ConfidenceInterval:
-    """Percentile bootstrap interval for the mean of per-query scores (n_queries,); NaN marks dropped queries.
+    """Percentile bootstrap interval for the mean of per-query scores.
 
-    It says how the mean would vary with other queries of the same kind, not with another training run.
+    The interval describes other queries of the same kind, not other training runs.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_queries,)
+        One score per query; NaN marks dropped queries.
+    confidence : float, default=0.95
+        Probability that the interval covers.
+    n_resamples : int, default=2000
+        Number of bootstrap samples.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    ConfidenceInterval
+        Lower and upper bound.
+
+    Examples
+    --------
+    >>> from hbmp import metrics
+    >>> interval = metrics.confidence_interval([0.2, 0.4, 0.6, 0.8])
+    >>> interval.low < 0.5 < interval.high
+    True
     """
     scores = np.asarray(scores, dtype=np.float64)
     kept = scores[~np.isnan(scores)]

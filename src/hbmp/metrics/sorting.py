@@ -5,13 +5,16 @@ NumPy sorts where FAISS is not installed, so that metrics run on machines that o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 DIGIT_BITS = 13
 
 
-def bucket_sort(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stable order of whole keys in [0, n_keys), and bounds: key k stands at order[bounds[k]:bounds[k + 1]]."""
+def bucket_sort(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Stable order of integer keys in [0, n_keys), and bounds: key k is at order[bounds[k]:bounds[k + 1]]."""
     try:
         import faiss
     except ModuleNotFoundError:
@@ -20,16 +23,16 @@ def bucket_sort(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
     return order, bounds
 
 
-def _radix_sort(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
+def _radix_sort(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """`bucket_sort` by NumPy, whose stable sort of 16-bit keys is a radix sort."""
     order = np.argsort(keys.astype(np.min_scalar_type(n_keys)), kind="stable")
     return order, np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=n_keys))])
 
 
-def digit_sort(keys: np.ndarray, n_digits: int) -> np.ndarray:
-    """Stable order of whole keys (n,) in [0, 2^(13 · n_digits) + 1], by thirteen binary digits at a time, lowest first.
+def digit_sort(keys: NDArray[Any], n_digits: int) -> NDArray[Any]:
+    """Stable order of integer keys (n,) in [0, 2^(13 · n_digits) + 1], thirteen binary digits at a time, lowest first.
 
-    The highest part may be 2^13 itself.
+    The highest digit may be 2^13 itself.
     """
     if len(keys) < 2**DIGIT_BITS:
         return np.argsort(keys, kind="stable")

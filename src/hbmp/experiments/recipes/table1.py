@@ -3,13 +3,13 @@
 Cells: every method of the table that exists here, at the paper's code lengths, three seeds.
 """
 
-from hbmp.experiments.recipes._shared.base import Part, Row, cifar, nus, rivals
-from hbmp.experiments.recipes._shared.settings import BEST_HBMP, hbmp
+from hbmp.experiments.paper import TablePart, TableRow, cifar, nus, rivals
+from hbmp.experiments.settings import BEST_HBMP, hbmp
 
 BITS = (12, 24, 32, 48)
 
 PARTS = (
-    Part(
+    TablePart(
         title="CIFAR-10 (mAP), cifar-1",
         sources=cifar("cifar-1"),
         score="map",
@@ -30,10 +30,10 @@ PARTS = (
                     "MIHash": (0.738, 0.775, 0.791, 0.816),
                 }
             ),
-            Row("HBMP", (0.799, 0.804, 0.830, 0.831), "hbmp", hbmp(BEST_HBMP)),
+            TableRow("HBMP", (0.799, 0.804, 0.830, 0.831), "hbmp", hbmp(BEST_HBMP)),
         ),
     ),
-    Part(
+    TablePart(
         title="NUS-WIDE (mAP@5K), nus-1",
         sources=nus("nus-1", stand_in_protocol="coco"),
         score="map@5000",
@@ -54,7 +54,7 @@ PARTS = (
                     "MIHash": (0.773, 0.820, 0.831, 0.843),
                 }
             ),
-            Row("HBMP", (0.757, 0.805, 0.822, 0.840), "hbmp", hbmp(BEST_HBMP)),
+            TableRow("HBMP", (0.757, 0.805, 0.822, 0.840), "hbmp", hbmp(BEST_HBMP)),
         ),
     ),
 )

@@ -3,13 +3,13 @@
 Cells: every method of the table that exists here, at the paper's code lengths, three seeds.
 """
 
-from hbmp.experiments.recipes._shared.base import Part, Row, cifar, nus, rivals
-from hbmp.experiments.recipes._shared.settings import BEST_HBMP, hbmp
+from hbmp.experiments.paper import TablePart, TableRow, cifar, nus, rivals
+from hbmp.experiments.settings import BEST_HBMP, hbmp
 
 BITS = (16, 24, 32, 48)
 
 PARTS = (
-    Part(
+    TablePart(
         title="CIFAR-10 (mAP), cifar-2",
         sources=cifar("cifar-2"),
         score="map",
@@ -25,10 +25,10 @@ PARTS = (
                     "MIHash": (0.927, 0.938, 0.942, 0.943),
                 }
             ),
-            Row("HBMP", (0.942, 0.944, 0.945, 0.945), "hbmp", hbmp(BEST_HBMP)),
+            TableRow("HBMP", (0.942, 0.944, 0.945, 0.945), "hbmp", hbmp(BEST_HBMP)),
         ),
     ),
-    Part(
+    TablePart(
         title="NUS-WIDE (mAP@50K), nus-2",
         sources=nus("nus-2", stand_in_protocol="nus-2"),
         score="map@50000",
@@ -45,7 +45,7 @@ PARTS = (
                     "MIHash": (0.798, 0.814, 0.819, 0.820),
                 }
             ),
-            Row("HBMP", (0.804, 0.829, 0.841, 0.855), "hbmp", hbmp(BEST_HBMP)),
+            TableRow("HBMP", (0.804, 0.829, 0.841, 0.855), "hbmp", hbmp(BEST_HBMP)),
         ),
     ),
 )

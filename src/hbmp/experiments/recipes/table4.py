@@ -5,11 +5,11 @@ which gain its NDCG uses: its released code has binary gains for NUS-WIDE, and t
 scaled gain. All three gains are in the results.
 """
 
-from hbmp.experiments.recipes._shared.base import Part, Row, labelme, nus, rivals
-from hbmp.experiments.recipes._shared.settings import BEST_HBMP, BEST_UNLABELLED_HBMP, hbmp
+from hbmp.experiments.paper import TablePart, TableRow, labelme, nus, rivals
+from hbmp.experiments.settings import BEST_HBMP, BEST_UNLABELLED_HBMP, hbmp
 
 PARTS = (
-    Part(
+    TablePart(
         title="NUS-WIDE (NDCG), nus-1",
         sources=nus("nus-1", stand_in_protocol="coco"),
         score="ndcg-binary",
@@ -26,10 +26,10 @@ PARTS = (
                     "MIHash": (0.886, 0.903, 0.909, 0.912),
                 }
             ),
-            Row("HBMP", (0.914, 0.924, 0.927, 0.930), "hbmp", hbmp(BEST_HBMP, {"affinity": "label_overlap"})),
+            TableRow("HBMP", (0.914, 0.924, 0.927, 0.930), "hbmp", hbmp(BEST_HBMP, {"affinity": "label_overlap"})),
         ),
     ),
-    Part(
+    TablePart(
         title="22K LabelMe (NDCG)",
         sources=labelme(),
         score="ndcg-scaled",
@@ -46,7 +46,7 @@ PARTS = (
                     "MIHash": (0.713, 0.822, 0.855, 0.873),
                 }
             ),
-            Row("HBMP", (0.823, 0.829, 0.849, 0.866), "hbmp", hbmp(BEST_UNLABELLED_HBMP)),
+            TableRow("HBMP", (0.823, 0.829, 0.849, 0.866), "hbmp", hbmp(BEST_UNLABELLED_HBMP)),
         ),
     ),
 )

@@ -3,14 +3,14 @@
 Cells: HBMP without labels, plain and weighted bits, at the paper's code lengths, three seeds.
 """
 
-from hbmp.experiments.recipes._shared.base import Part, Row, labelme
-from hbmp.experiments.recipes._shared.settings import LEVELS_HBMP, SCHEMES, hbmp
+from hbmp.experiments.paper import TablePart, TableRow, labelme
+from hbmp.experiments.settings import LEVELS_HBMP, SCHEMES, hbmp
 
 CONSTANT = (0.837, 0.845, 0.852, 0.857, 0.870, 0.865)
 REGRESS = (0.823, 0.829, 0.849, 0.866, 0.892, 0.917)
 
 PARTS = (
-    Part(
+    TablePart(
         title="22K LabelMe (NDCG)",
         sources=labelme(),
         score="ndcg-scaled",
@@ -18,8 +18,8 @@ PARTS = (
         features="GIST, one linear layer",
         note="The paper does not state its gain.",
         rows=(
-            Row("constant", CONSTANT, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["constant"])),
-            Row("regress", REGRESS, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["regress"])),
+            TableRow("constant", CONSTANT, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["constant"])),
+            TableRow("regress", REGRESS, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["regress"])),
         ),
     ),
 )

@@ -1,10 +1,10 @@
 """Hashing with Binary Matrix Pursuit: affinity, target codes, hash function, composed.
 
 plan       every "auto" resolved                         `plan.resolve`
-stage 1    who should be close (Eq. 1 to 3)              `targets.pursue`
+stage 1    who should be close (HBMP Eq. 1 to 3)              `targets.pursue`
 stage 2    target codes, one rank-one step per bit       `targets.pursue`, `hbmp.infer_codes`
            which target codes, on held-out rows          `select.select`
-stage 3    hash functions (Eq. 11, 12)                   `encoder.Encoder`, `objective.Objective`
+stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.Encoder`, `objective.Objective`
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from hbmp._core.device import one_thread
+from hbmp._core.device import one_thread, require_torch
 from hbmp._core.labels import are_label_lists, as_classes, as_label_rows
 from hbmp._core.seeds import as_generator, draw_seed
-from hbmp.functions._shared.base import HashFunction
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.images import is_images
@@ -111,6 +112,8 @@ class HBMP(Hasher):
         The trained hash function with its label votes.
     function_ : HashFunction
         The trained hash function alone.
+    recall_ : RecallEstimate or None
+        Without labels: recall of the nearest rows, measured on held-out training rows.
     unmatched_ : float
         Share of bits of the training rows that miss their target.
     n_features_in_ : int
@@ -130,7 +133,7 @@ class HBMP(Hasher):
 
     citation = "Cakir, He & Sclaroff, ECCV 2018"
     takes_images = True
-    not_saved = ("function_",)
+    not_saved = ("function_", "recall_")
     smoke = {"function": Linear(epochs=2), "max_items": 60}
     search = {"feature_share": [0.3, 0.5, 0.7], "label_share": [0.0, 0.5]}
 
@@ -199,10 +202,10 @@ class HBMP(Hasher):
     def paper(cls, n_bits: int = 32, **settings: Any) -> HBMP:
         """The estimator as published, with settings of your own.
 
-        Eigenvector and sign, redrawn until the match is positive; weights by Eq. 10; hinge loss; SGD with momentum 0.9,
-        halved every 20 of 100 epochs, batches of 256, on one linear layer. Eq. 10 sums over all pairs, an item with
-        itself included. The code behind the paper's numbers leaves those out, and so does this; `diagonal="fit"`
-        includes them.
+        Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD with momentum
+        0.9, halved every 20 of 100 epochs, batches of 256, on one linear layer. HBMP Eq. 10 sums over all pairs, an
+        item with itself included. The code behind the paper's numbers leaves those out, and so does this;
+        `diagonal="fit"` includes them.
 
         Parameters
         ----------
@@ -252,6 +255,8 @@ class HBMP(Hasher):
         if plan.unlabelled:
             self._rebuild(X, plan, rng)
             return
+        if plan.function is not None and plan.function.by_gradients:
+            require_torch("HBMP with labels" if y is not None else type(plan.function).__name__)
         X = self._items(X, y, rng)
         targets = pursue(plan, X, y, draw_seed(rng))
         target = select(targets, plan, X, y, rng)
@@ -260,7 +265,7 @@ class HBMP(Hasher):
 
     def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
-        function = Rebuilding()
+        function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
         seed = draw_seed(rng)
         self.codebook_ = function.pursue(X, self.n_bits, weighting=self.weighting, ridge=self.ridge, random_state=seed)
         self.plan_, self.encoder_ = plan, Encoder(function, self.n_bits)
@@ -285,6 +290,7 @@ class HBMP(Hasher):
         self.bit_weights_ = shrink(self.codebook_.weights, self.plan_.weight_share)
         self.unmatched_ = self.encoder_.unmatched
         self.function_ = self.encoder_.function
+        self.recall_ = getattr(self.function_, "recall_", None)
 
     def _project(self, X) -> np.ndarray:
         return self.encoder_.project(X)
@@ -381,8 +387,9 @@ class HBMP(Hasher):
                 bagging=bool(of_model.pop("bagging_", False)),
                 extra_bits=int(of_model.pop("extra_bits_", 0)),
             )
-        elif hasattr(self, "encoder_"):
+        if hasattr(self, "encoder_"):
             self.function_ = self.encoder_.function
+            self.recall_ = getattr(self.function_, "recall_", None)
 
 
 def _known_classes(affinity) -> np.ndarray | None:

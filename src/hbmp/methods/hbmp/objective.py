@@ -1,4 +1,4 @@
-"""Stage three's loss: what a hash function minimises to give every instance the code of its item (Eq. 11, 12).
+"""Stage three's loss: what a hash function minimises to give every instance the code of its item (HBMP Eq. 11, 12).
 
     ψ      scores           (n, b)
     u      codes            (n, b)       of the instances' items
@@ -18,7 +18,7 @@ The third part teaches label scores beside the bits.
 Bagging draws a sample of its own for each bit, twice as large as the data and with repeats, so that bits of one item
 err at different instances.
 
-Past the paper (docs/beyond-the-paper.md); λ = 0, no bagging and no label scores is Eq. 12.
+Past the paper (docs/beyond-the-paper.md); λ = 0, no bagging and no label scores is HBMP Eq. 12.
 """
 
 from __future__ import annotations

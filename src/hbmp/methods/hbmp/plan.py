@@ -38,12 +38,13 @@ from sklearn.base import BaseEstimator, clone
 
 from hbmp._core import catalog
 from hbmp._core.labels import as_classes, as_label_sets, distinct_rows, has_label_sets
-from hbmp.functions._shared.base import HashFunction
+from hbmp.functions import HashFunction
 from hbmp.functions.kernel import Kernel
 from hbmp.functions.linear import Linear
 from hbmp.functions.mlp import MLP
 from hbmp.images import is_images
 from hbmp.methods._shared.function import copied, function_for, suited_to
+from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 FEATURE_SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
 FEATURE_SHARE, OF_LABEL_SETS = 0.5, 0.7  # where there is no choice
@@ -122,7 +123,7 @@ class Plan:
 
     @property
     def learns_bits_alone(self) -> bool:
-        """Whether the function learns Eq. 12 and nothing else, which any function can."""
+        """Whether the function learns HBMP Eq. 12 and nothing else, which any function can."""
         return not (self.learns_labels or self.contrast_share or self.bagging)
 
     def target_settings(self) -> list[TargetSettings]:
@@ -156,15 +157,20 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
     if facts.images and not facts.labelled:
         raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
     plan = Plan(n_bits=int(params["n_bits"]), n_classes=facts.n_classes, inference=_inference(params, facts))
-    automatic = (params["affinity"], params["function"], params["scheme"])
-    plain = all(isinstance(value, str) for value in automatic)
-    if not facts.labelled and plain and automatic == ("auto", "auto", "regress"):
+    if not facts.labelled and _rebuilds(params):
         weight_share = 1.0 if _is_auto(params["weight_share"]) else float(params["weight_share"])
         return replace(plan, unlabelled=True, feature_share=1.0, weight_share=weight_share)
     function = hash_function(params, facts)
     plan = replace(plan, function=function, affinity=label_affinity(params["affinity"], facts))
     plan = _with_objective(plan, params, facts)
     return replace(plan, **_targets(params, facts))
+
+
+def _rebuilds(params: Mapping[str, Any]) -> bool:
+    """Whether settings leave it to the features which bits rebuild them."""
+    function = "auto" if isinstance(params["function"], Rebuilding) else params["function"]
+    settings = (params["affinity"], function, params["scheme"])
+    return all(isinstance(value, str) for value in settings) and settings == ("auto", "auto", "regress")
 
 
 def _targets(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Feature arrays from Parquet: one list column, or one number column a feature; `labels` and `split` beside. Labels
+"""Feature arrays from Parquet: one list column, or one number column per feature, with `labels` and `split`. Labels
 alone too, for images.
 
-The list column is called `features`, or anything where it is the only one. `labels` may hold one class a row, or a list
-of label names a row, which become an (n, c) matrix of 0 and 1.
+The list column is called `features`, or anything where it is the only one. `labels` may hold one class per row, or a
+list of label names per row, which becomes an (n, c) matrix of 0 and 1.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _is_list(column) -> bool:
 def _labels(column) -> dict:
     if not _is_list(column):
         return {"labels": column.to_numpy()}
-    from hbmp.datasets._shared.label_sets import matrix_of
+    from hbmp._core.label_matrix import matrix_of
 
     matrix, label_names = matrix_of(column.to_pylist())
     return {"labels": matrix, "classes": label_names}

@@ -1,0 +1,283 @@
+"""The tables of the paper: parts, each with one protocol, one score, the paper's rows, and our cells for them.
+
+A part lists the data that serve it, best first. A stand-in is used and named if nothing better is available. Without
+any data, the part states what is missing and how to get it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hbmp._core import catalog
+from hbmp.experiments import Cell
+from hbmp.experiments.settings import METHOD_FILES, SEEDS
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Data that can serve a part.
+
+    Parameters
+    ----------
+    data : str
+        Name of the data set.
+    protocol : str
+        Name of the protocol.
+    how_to_get : str, default=""
+        One sentence.
+    stand_in : str, default=""
+        Description of a stand-in; empty for the paper's data.
+    other_items : bool, default=False
+        Whether the images differ from the paper's, so that differences of scores mean nothing.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import DataSource
+    >>> DataSource("cifar10-vggf", "cifar-1").stand_in
+    ''
+    """
+
+    data: str
+    protocol: str
+    how_to_get: str = ""
+    stand_in: str = ""
+    other_items: bool = False
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a table of the paper, and the method that makes ours.
+
+    Parameters
+    ----------
+    name : str
+        Name in the paper.
+    paper : tuple of float
+        The paper's numbers, one per code length.
+    method : str
+        Name of the method.
+    params : dict, default={}
+        Settings of the method.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import TableRow
+    >>> TableRow("ITQ", (0.237, 0.246), "itq").params
+    {}
+    """
+
+    name: str
+    paper: tuple[float, ...]
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A part of a table: rows of methods, columns of code lengths, one score.
+
+    Parameters
+    ----------
+    title : str
+        Title of the part.
+    sources : tuple of DataSource
+        Data that can serve it, best first.
+    score : str
+        Name of the score.
+    bits : tuple of int
+        Code lengths.
+    rows : tuple of TableRow
+        The paper's rows.
+    features : str, default=""
+        The paper's features.
+    note : str, default=""
+        A remark for the caption.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.recipes import table3
+    >>> table3.PARTS[0].title
+    'ImageNet100 (mAP@1K)'
+    """
+
+    title: str
+    sources: tuple[DataSource, ...]
+    score: str
+    bits: tuple[int, ...]
+    rows: tuple[TableRow, ...]
+    features: str = ""
+    note: str = ""
+
+    def cell(self, row: TableRow, source: DataSource, n_bits: int, seed: int) -> Cell:
+        """Return the experiment behind one number.
+
+        Parameters
+        ----------
+        row : TableRow
+            The row.
+        source : DataSource
+            The data.
+        n_bits : int
+            Code length.
+        seed : int
+            Seed.
+
+        Returns
+        -------
+        Cell
+            The cell.
+        """
+        return Cell(row.method, source.protocol, source.data, n_bits, seed, row.params)
+
+    def cells(
+        self, source: DataSource, *, bits: Sequence[int] | None = None, seeds: Sequence[int] | None = None
+    ) -> list[Cell]:
+        """List the experiments of the part whose methods exist here.
+
+        Parameters
+        ----------
+        source : DataSource
+            The data.
+        bits : sequence of int, default=None
+            Only these code lengths.
+        seeds : sequence of int, default=None
+            Only these seeds.
+
+        Returns
+        -------
+        list of Cell
+            The cells.
+        """
+        wanted = [n_bits for n_bits in self.bits if not bits or n_bits in bits]
+        return [
+            self.cell(row, source, n_bits, seed)
+            for row in self.rows
+            if row.method in catalog.names("methods")
+            for n_bits in wanted
+            for seed in seeds or SEEDS
+        ]
+
+
+def rivals(numbers: dict[str, tuple[float, ...]]) -> tuple[TableRow, ...]:
+    """Rows of the methods that the paper compares with, each with its default settings here.
+
+    Parameters
+    ----------
+    numbers : dict of str to tuple of float
+        The paper's numbers by the paper's name.
+
+    Returns
+    -------
+    tuple of TableRow
+        The rows.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import rivals
+    >>> rivals({"SHK": (0.488,)})[0].method
+    'ksh'
+    """
+    return tuple(TableRow(name, values, METHOD_FILES[name]) for name, values in numbers.items())
+
+
+_ENCODE = "Encode the images with {network} and save {name}/features.npy and {name}/labels.npz in the data directory."
+_EFFICIENTNET = "frozen EfficientNet-Lite0 features instead of a fine-tuned VGG-F"
+
+
+def cifar(protocol: str) -> tuple[DataSource, ...]:
+    """CIFAR-10 with VGG-F features, or with features of another network.
+
+    Parameters
+    ----------
+    protocol : str
+        Name of the protocol.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import cifar
+    >>> len(cifar("cifar-1"))
+    2
+    """
+    get = _ENCODE.format(network="VGG-F", name="cifar10-vggf")
+    other = _ENCODE.format(network="EfficientNet-Lite0", name="cifar10-efficientnet-lite0")
+    return (
+        DataSource("cifar10-vggf", protocol, get),
+        DataSource("cifar10-efficientnet-lite0", protocol, other, stand_in=_EFFICIENTNET),
+    )
+
+
+def nus(protocol: str, *, stand_in_protocol: str) -> tuple[DataSource, ...]:
+    """NUS-WIDE with VGG-F features, or MS-COCO instead.
+
+    Parameters
+    ----------
+    protocol : str
+        Name of the protocol.
+    stand_in_protocol : str
+        Protocol of MS-COCO.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import nus
+    >>> nus("nus-1", stand_in_protocol="coco")[1].data
+    'coco'
+    """
+    get = _ENCODE.format(network="VGG-F", name="nuswide-vggf")
+    other = _ENCODE.format(network="EfficientNet-Lite0", name="coco")
+    coco = f"MS-COCO images under {stand_in_protocol}, {_EFFICIENTNET}, standing in for NUS-WIDE"
+    return (
+        DataSource("nuswide-vggf", protocol, get),
+        DataSource("coco", stand_in_protocol, other, stand_in=coco, other_items=True),
+    )
+
+
+def labelme() -> tuple[DataSource, ...]:
+    """22K LabelMe, or GIST descriptors of as many other images.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import labelme
+    >>> labelme()[1].data
+    'gist22k'
+    """
+    stand_in = "GIST of 22,019 other images standing in for 22K LabelMe"
+    return (
+        DataSource("labelme", "labelme", "Request the GIST descriptors from the authors of 22K LabelMe."),
+        DataSource("gist22k", "labelme", "Compute GIST of 22,019 images.", stand_in=stand_in, other_items=True),
+    )
+
+
+def imagenet100() -> tuple[DataSource, ...]:
+    """ImageNet100 with AlexNet features.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import imagenet100
+    >>> imagenet100()[0].protocol
+    'imagenet100'
+    """
+    return (
+        DataSource("imagenet100-alexnet", "imagenet100", _ENCODE.format(network="AlexNet", name="imagenet100-alexnet")),
+    )
