@@ -120,6 +120,7 @@ def _votes(encoder: Encoder, nodes: list[Any], constants: dict[str, Any]) -> str
 
     from hbmp.methods.hbmp.label_votes import CERTAIN
 
+    votes, share = encoder.votes, encoder.label_share
     constants |= {
         "label_rows": votes.label_rows.T,
         "prior": votes.prior,
@@ -183,7 +184,7 @@ def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
     if encoder.votes is not None:
         _label_scores(value, (weights[:, columns.labels], bias[columns.labels]), nodes, constants)
         if encoder.label_share > 0:
-            scores = _votes(encoder.votes, encoder.label_share, nodes, constants)
+            scores = _votes(encoder, nodes, constants)
         if encoder.queries is not None:
             scores = _queries(encoder.queries, scores, nodes, constants)
     nodes.append(helper.make_node("Identity", [scores], ["scores"]))
