@@ -121,6 +121,7 @@ def _votes(encoder: Encoder, nodes: list[Any], constants: dict[str, Any]) -> str
     from hbmp.methods.hbmp.label_votes import CERTAIN
 
     votes, share = encoder.votes, encoder.label_share
+    assert votes is not None
     constants |= {
         "label_rows": votes.label_rows.T,
         "prior": votes.prior,
