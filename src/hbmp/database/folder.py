@@ -21,8 +21,9 @@ import shutil
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,8 @@ _OURS = re.compile(rf"{_FILES}|\.({_FILES})\..*\.part|{re.escape(_LOCK)}")
 _MOST_RETRIES = 100  # readings of a database that other processes replace again and again
 
 
-class Parts(NamedTuple):
+@dataclass(frozen=True)
+class Parts:
     """What a database directory holds."""
 
     model: Hasher
