@@ -119,7 +119,9 @@ def test_codes_of_any_size_go_to_parquet_and_a_second_run_finds_them_done(folder
 
     first = run("encode", "model", "features.npy", "-o", "parts", capsys=capsys)
     assert "1 Parquet parts, 0 of them from an earlier run" in first["kind"]
-    assert "1 of them from an earlier" in run("encode", "model", "features.npy", "-o", "parts", capsys=capsys)["kind"]
+    assert (
+        "1 of them from an earlier run" in run("encode", "model", "features.npy", "-o", "parts", capsys=capsys)["kind"]
+    )
     codes = np.concatenate([codes for _, codes in read_codes("parts")])
     np.testing.assert_array_equal(codes, hbmp.load("model").transform(X[:1200]))
 

@@ -252,7 +252,10 @@ def test_mistakes_are_one_sentence(copied, capsys):
         (["fit", "photos", "--method", "itq", "-o", "x"], "ITQ learns from feature vectors, found images."),
         (["fit", "photos", "--backbone", "tiniest", "-o", "x"], "No backbone called 'tiniest'"),
         (["index", "model", "photos", "-o", "photos/db"], "is inside the source"),
-        (["serve", "--index", "db", "--images", "queries"], "does not hold digit 0/000.png, the first image"),
+        (
+            ["serve", "--index", "db", "--images", "queries"],
+            "does not hold digit 0/000.png, the first image of the database",
+        ),
         (["fit", "photos", "--epochs", "2", *FIT[4:]], "--epochs and function= in --set both choose"),
     ]:
         assert sentence in refused(*words, capsys=capsys)
@@ -328,7 +331,9 @@ def test_a_file_that_has_gone_is_told_and_its_item_still_found(served):
     )
     assert http.get("/items/77").json()["name"] == name
     assert http.post("/search", json={"id": 77, "k": 3}).status_code == 200
-    assert "input of this item is not" in http.post("/search", json={"id": 77, "mode": "real"}).json()["detail"]
+    assert (
+        "input of this item is not available" in http.post("/search", json={"id": 77, "mode": "real"}).json()["detail"]
+    )
 
 
 def test_images_that_have_moved_are_named_to_the_server(copied, capfd):

@@ -109,8 +109,7 @@ def _least_squares_code(model, target):
 
 
 def test_paper_is_a_citation_and_the_published_variant():
-    assert hbmp.HBMP.paper == "Cakir, He & Sclaroff, ECCV 2018"
-    assert isinstance(hbmp.HBMP.paper, str)
+    assert hbmp.HBMP.citation == "Cakir, He & Sclaroff, ECCV 2018"
     model = hbmp.HBMP.paper(24, random_state=5)
     assert type(model) is hbmp.HBMP
     settings = model.get_params()
@@ -202,6 +201,7 @@ def test_what_is_passed_in_is_what_is_used(blobs):
         (lambda X, y: (X, np.stack([y, y], axis=1)), "every value is 0 or 1; found .*For one class an instance"),
         (lambda X, y: (X, np.ones((90, 3), int)), "found 1 item; a neighbourhood needs at least two"),
         (lambda X, y: (X, np.ones((90, 2, 2))), r"y must hold one class an instance, shape \(n,\)"),
+        (lambda X, y: (X, y + 0.5), "Unknown label type: y is continuous, for example"),
         (lambda X, y: (X, 3), r"y has shape \(\)"),
         (lambda X, y: (np.ones((90, 6)), None), "All instances are the same"),
     ],
@@ -219,6 +219,56 @@ def test_other_features_than_in_training_are_refused(blobs):
 
 
 def test_target_codes_of_labels_alone_have_the_constant_that_is_asked_for(label_rows):
-    affinity = SharedLabels().fit(None, label_rows)
-    assert small(intercept=True).infer(affinity, label_rows, 0).intercept != 0
-    assert small().infer(affinity, label_rows, 0).intercept == 0
+    assert small(intercept=True).infer(label_rows).intercept != 0
+    assert small().infer(label_rows).intercept == 0
+
+
+def test_unknown_classes_and_label_names_are_refused(blobs):
+    X, y = blobs
+    words = np.array(["ant", "bee", "cat", "dog"])[y]
+    model = small().fit(X, words)
+    with pytest.raises(ValueError, match="No class 'nonexistent' in the training data, which have 4 classes"):
+        model.codes_for(["ant", "nonexistent"])
+    with pytest.raises(ValueError, match="No class 9"):
+        small().fit(X, y).codes_for([9])
+    lists = [[word, "animal"] if word != "cat" else [word] for word in words]
+    named = small().fit(X, lists)
+    with pytest.raises(ValueError, match="the label 'mouse', which training data do not have"):
+        named.codes_for([["mouse"]])
+
+
+def test_lists_of_label_names_are_label_sets(blobs, tmp_path):
+    X, y = blobs
+    lists = [["b", "a"] if kind == 0 else ["c"] if kind == 1 else {"a", "d"} for kind in y]
+    rows = np.array([[name in labels for name in "abcd"] for labels in lists], dtype=int)
+    by_name, by_row = small().fit(X, lists), small().fit(X, rows)
+    np.testing.assert_array_equal(by_name.transform(X), by_row.transform(X))
+    by_name.save(tmp_path / "model")
+    loaded = hbmp.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.codes_for([["a", "b"], ["c"]]), by_row.codes_for([[1, 1, 0, 0], [0, 0, 1, 0]]))
+
+
+def test_a_column_of_a_table_holds_classes(blobs):
+    pandas = pytest.importorskip("pandas")
+    X, y = blobs
+    words = np.array(["ant", "bee", "cat", "dog"])[y]
+    expected = small().fit(X, words).transform(X)
+    np.testing.assert_array_equal(small().fit(X, pandas.DataFrame({"kind": words})).transform(X), expected)
+
+
+def test_sparse_features_are_features(blobs):
+    X, y = blobs
+    expected = small().fit(X, y).transform(X)
+    model = small().fit(sparse.csr_array(X), y)
+    np.testing.assert_array_equal(model.transform(sparse.csr_matrix(X)), expected)
+
+
+def test_bits_have_names(blobs):
+    pytest.importorskip("pandas")
+    X, y = blobs
+    model = small(3).fit(X, y)
+    assert list(model.get_feature_names_out()) == ["hbmp0", "hbmp1", "hbmp2"]
+    frame = model.set_output(transform="pandas").transform(X)
+    assert list(frame.columns) == ["hbmp0", "hbmp1", "hbmp2"]
+    assert (frame.dtypes == np.int8).all()
+    assert 0 <= model.score(X, y) <= 1

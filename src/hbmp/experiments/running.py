@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import hbmp
+from hbmp import protocols
 from hbmp._core import machine
 from hbmp._core.device import pick_device
 from hbmp.experiments import provenance, store
@@ -261,9 +262,9 @@ def made_by(method: Hasher, cell: Cell, device: str) -> Record:
     >>> sorted(made_by(get_method("lsh")(8), Cell("lsh", "cifar-1", "digits", 8), "cpu"))
     ['device', 'machine', 'plan', 'settings', 'source']
     """
-    plan = getattr(method, "plan_", None)
-    if is_dataclass(plan) and not isinstance(plan, type):
-        plan = asdict(plan)
+    plan: Any = getattr(method, "plan_", None)
+    if hasattr(plan, "as_dict"):
+        plan = plan.as_dict()
     return {
         "settings": settings_of(method),
         "plan": _as_json(plan),
@@ -360,8 +361,8 @@ def load_results(results: Folder = "results") -> list[Record]:
     >>> load_results("no/such/folder")
     []
     """
-    cells = [record for record in store.read_all(results) if "cell" in record]
-    return list(store.newest(cells).values())
+    files = [Path(results) / f"{name}.jsonl" for name in sorted(protocols.names())]  # others hold other measurements
+    return list(store.newest([record for path in files for record in store.read(path)]).values())
 
 
 def record(cell: Cell, place: Place, codes: Codes, origin: Record) -> Record:
@@ -438,7 +439,7 @@ def _outcomes(cells: Sequence[Cell], jobs: int, options: dict[str, Any]) -> Iter
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=setup) as pool:
         futures = {pool.submit(_try, cell, options): cell for cell in cells}
         for future in as_completed(futures):
-            yield futures[future], future.exception() or future.result()  # the first where its process died
+            yield futures[future], future.exception() or future.result()  # exception() is set if the process died
 
 
 def _try(cell: Cell, options: dict[str, Any]) -> Exception | None:

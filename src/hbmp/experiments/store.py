@@ -52,28 +52,6 @@ def read(path: str | os.PathLike[str]) -> list[Record]:
     return [_parse(line, path, number) for number, line in enumerate(whole.splitlines(), start=1) if line.strip()]
 
 
-def read_all(folder: str | os.PathLike[str]) -> list[Record]:
-    """Read the records of every `.jsonl` file of a folder.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Folder of results.
-
-    Returns
-    -------
-    list of dict
-        The records, file by file.
-
-    Examples
-    --------
-    >>> from hbmp.experiments import store
-    >>> store.read_all("no/such/folder")
-    []
-    """
-    return [record for path in sorted(Path(folder).glob("*.jsonl")) for record in read(path)]
-
-
 def newest(records: list[Record]) -> dict[str, Record]:
     """Keep the newest record of every key.
 
@@ -155,7 +133,7 @@ def append(path: str | os.PathLike[str], record: Record) -> bool:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, ensure_ascii=False, allow_nan=False, sort_keys=True).encode() + b"\n"
-    # The lock lies beside the file, because Windows lets nobody read a file that is itself locked.
+    # The lock is a separate file, because Windows blocks reads of a locked file.
     with FileLock(path.with_name(f".{path.name}.lock")), open(path, "a+b") as file:
         file.seek(0)
         content = file.read()

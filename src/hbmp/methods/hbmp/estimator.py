@@ -9,19 +9,24 @@ stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.Encoder`,
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from hbmp._core.device import one_thread, require_torch
+from hbmp._core.labels import are_label_lists, as_classes, as_label_rows
 from hbmp._core.seeds import as_generator, draw_seed
-from hbmp.functions._shared.base import HashFunction
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
+from hbmp.images import is_images
 from hbmp.methods.hbmp.encoder import Encoder
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
-from hbmp.methods.hbmp.select import Choice, select, shrink
-from hbmp.methods.hbmp.targets import infer, pursue
+from hbmp.methods.hbmp.select import select
+from hbmp.methods.hbmp.targets import Target, infer, pursue, shrink
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.codebook import CodeBook
 
@@ -107,6 +112,8 @@ class HBMP(Hasher):
         The trained hash function with its label votes.
     function_ : HashFunction
         The trained hash function alone.
+    recall_ : RecallEstimate or None
+        Without labels: recall of the nearest rows, measured on held-out training rows.
     unmatched_ : float
         Share of bits of the training rows that miss their target.
     n_features_in_ : int
@@ -126,7 +133,7 @@ class HBMP(Hasher):
 
     citation = "Cakir, He & Sclaroff, ECCV 2018"
     takes_images = True
-    not_saved = ("function_",)
+    not_saved = ("function_", "recall_")
     smoke = {"function": Linear(epochs=2), "max_items": 60}
     search = {"feature_share": [0.3, 0.5, 0.7], "label_share": [0.0, 0.5]}
 
@@ -195,10 +202,10 @@ class HBMP(Hasher):
     def paper(cls, n_bits: int = 32, **settings: Any) -> HBMP:
         """The estimator as published, with settings of your own.
 
-        Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD with momentum 0.9,
-        halved every 20 of 100 epochs, batches of 256, on one linear layer. HBMP Eq. 10 sums over all pairs, an item with
-        itself included. The code behind the paper's numbers leaves those out, and so does this; `diagonal="fit"`
-        includes them.
+        Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD with momentum
+        0.9, halved every 20 of 100 epochs, batches of 256, on one linear layer. HBMP Eq. 10 sums over all pairs, an
+        item with itself included. The code behind the paper's numbers leaves those out, and so does this;
+        `diagonal="fit"` includes them.
 
         Parameters
         ----------
@@ -238,20 +245,27 @@ class HBMP(Hasher):
         return cls(n_bits, **{**published, **settings})
 
     def _fit(self, X, y) -> None:
+        with nullcontext() if is_images(X) else one_thread():
+            self._learn(X, y)
+
+    def _learn(self, X, y) -> None:
+        """The three stages."""
         rng = as_generator(self.random_state)
         plan = resolve(self.get_params(deep=False), DataFacts.of(X, y))
         if plan.unlabelled:
             self._rebuild(X, plan, rng)
             return
+        if plan.function is not None and plan.function.by_gradients:
+            require_torch("HBMP with labels" if y is not None else type(plan.function).__name__)
         X = self._items(X, y, rng)
         targets = pursue(plan, X, y, draw_seed(rng))
-        choice = select(targets, plan, X, y, rng)
-        encoder = Encoder.fit(X, y, choice.target, plan, draw_seed(rng))
-        self._adopt(encoder, choice, plan, labelled=y is not None)
+        target = select(targets, plan, X, y, rng)
+        encoder = Encoder.fit(X, y, target, plan, draw_seed(rng))
+        self._adopt(encoder, target, plan, labelled=y is not None)
 
     def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
-        function = Rebuilding()
+        function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
         seed = draw_seed(rng)
         self.codebook_ = function.pursue(X, self.n_bits, weighting=self.weighting, ridge=self.ridge, random_state=seed)
         self.plan_, self.encoder_ = plan, Encoder(function, self.n_bits)
@@ -263,10 +277,10 @@ class HBMP(Hasher):
             return X
         return X[np.sort(rng.choice(len(X), self.max_items, replace=False))]
 
-    def _adopt(self, encoder: Encoder, choice: Choice, plan: Plan, *, labelled: bool) -> None:
+    def _adopt(self, encoder: Encoder, target: Target, plan: Plan, *, labelled: bool) -> None:
         """Keep what was learned and how."""
-        self.plan_, self.encoder_ = plan.settled(choice.target.settings, choice.weight_share), encoder
-        book = choice.target.book
+        self.plan_, self.encoder_ = plan.settled(target.settings), encoder
+        book = target.book
         self.codebook_ = book.prefix(self.n_bits) if plan.extra_bits else book
         if not labelled:
             self.codebook_.affinity = None  # the hash function places instances
@@ -276,6 +290,7 @@ class HBMP(Hasher):
         self.bit_weights_ = shrink(self.codebook_.weights, self.plan_.weight_share)
         self.unmatched_ = self.encoder_.unmatched
         self.function_ = self.encoder_.function
+        self.recall_ = getattr(self.function_, "recall_", None)
 
     def _project(self, X) -> np.ndarray:
         return self.encoder_.project(X)
@@ -304,15 +319,28 @@ class HBMP(Hasher):
         Parameters
         ----------
         labels : array-like of shape (m,) or (m, n_labels)
-            Classes, or rows of 0/1 labels, as `fit` took them.
+            Classes, rows of 0/1 labels, or lists of label names, as `fit` took them.
 
         Returns
         -------
         ndarray of shape (m, n_bits), int8
+
+        Raises
+        ------
+        ValueError
+            If a class or label name is not in the training data.
         """
         check_is_fitted(self)
         if self.codebook_.affinity is None:
             raise ValueError("This model was fitted without labels; `transform` gives the code of any feature vector.")
+        if (names := getattr(self, "label_names_", None)) is not None and are_label_lists(labels):
+            return self.codebook_.encode(as_label_rows(labels, names, "labels"))
+        if (known := _known_classes(self.codebook_.affinity)) is not None:
+            labels = as_classes(labels, "labels")
+            unseen = ~np.isin(labels, known)
+            if unseen.any() and labels.dtype.kind == known.dtype.kind:
+                found = labels[unseen].tolist()[0]
+                raise ValueError(f"No class {found!r} in the training data, which have {len(known)} classes.")
         return self.codebook_.encode(labels)
 
     def infer(self, y, random_state: int = 0, *, X=None) -> CodeBook:
@@ -341,7 +369,7 @@ class HBMP(Hasher):
     def after_load(self) -> None:
         """Models of format 1 hold the parts of the encoder as attributes, and no plan."""
         if not hasattr(self, "encoder_") and hasattr(self, "function_"):
-            of_model = vars(self)
+            of_model: dict[str, Any] = self.__dict__
             share = float(of_model.pop("label_share_", 0.0))
             votes, queries = of_model.pop("votes_", None), of_model.pop("queries_", None)
             unmatched = float(of_model.get("unmatched_", 0.0))
@@ -359,8 +387,16 @@ class HBMP(Hasher):
                 bagging=bool(of_model.pop("bagging_", False)),
                 extra_bits=int(of_model.pop("extra_bits_", 0)),
             )
-        elif hasattr(self, "encoder_"):
+        if hasattr(self, "encoder_"):
             self.function_ = self.encoder_.function
+            self.recall_ = getattr(self.function_, "recall_", None)
+
+
+def _known_classes(affinity) -> np.ndarray | None:
+    """The classes behind a fitted affinity; None where items are label sets."""
+    while (found := getattr(affinity, "classes_", None)) is None and hasattr(affinity, "base_"):
+        affinity = affinity.base_
+    return found
 
 
 def _named(affinity, y):
