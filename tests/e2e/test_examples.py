@@ -14,10 +14,7 @@ from hbmp._core import catalog
 FOLDERS = ("affinities", "backbones", "datasets", "functions", "methods", "protocols", "stores")
 # Modules whose docstrings are still in the former style. A module that is done leaves this set.
 NOT_YET = {
-    "hbmp.datasets",
-    "hbmp.evaluation",
     "hbmp.index",
-    "hbmp.protocols",
 }
 
 

@@ -49,8 +49,8 @@ def to_onnx(model: Any, path: str | Path) -> Path:
     >>> import tempfile
     >>> from sklearn.datasets import load_digits
     >>> import hbmp
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> model = hbmp.get_method("itq")(16, random_state=0).fit(X)
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = hbmp.HBMP(16, function="linear", device="cpu", random_state=0).fit(X[:150], y[:150])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     hbmp.export.to_onnx(model, f"{folder}/encoder.onnx").name
     'encoder.onnx'
