@@ -132,7 +132,11 @@ def _reference(folder: str, name: str) -> str:
         for item in found.body
         if isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name)
     }
-    about = [text.value for text in ast.walk(facts.get("paper", ast.Pass())) if isinstance(text, ast.Constant)]
+    about = [
+        text.value
+        for text in ast.walk(facts.get("citation", facts.get("paper", ast.Pass())))
+        if isinstance(text, ast.Constant)
+    ]
     file = f"[{folder}/{name}.py](../src/hbmp/{folder}/{name}.py)"
     level = 2 if folder == "methods" else 3  # the other folders share a page
     options = "    options: {members: false, show_root_heading: false, show_root_toc_entry: false}\n"
