@@ -4,9 +4,9 @@
     output   scores    float32 (n, n_bits)       before the sign, as `project` gives them
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
-The graph is one Gemm a layer with Relu between, then the sign; a kernel function computes its RBF features first, where
-there are label scores a second last layer gives them, labels vote on bits, and scores favour the labels expected. The bit weights
-travel in the file's metadata as JSON under `hbmp.bit_weights`.
+The graph has one Gemm per layer with Relu between, then the sign. A kernel function computes its RBF features first.
+Where the model has label scores, a second last layer gives them; they vote on bits and shape label-aware queries. The
+bit weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _votes(encoder, nodes: list, constants: dict) -> str:
 
 
 def _queries(queries, odds: str, nodes: list, constants: dict) -> str:
-    """Add the nodes that turn log-odds and `label_scores` into scores of label-aware queries; the name of their result."""
+    """Add the nodes of label-aware queries from log-odds and `label_scores`; the name of their result."""
     from onnx import helper
 
     from hbmp.methods.hbmp.label_queries import LEAST

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from hbmp import hamming
 from hbmp._core.seeds import as_generator, draw_seed
-from hbmp.functions._shared.base import HashFunction
+from hbmp.functions import HashFunction
 from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
 from hbmp.methods.hbmp.label_votes import LabelVotes, blend, label_targets, make_votes
 from hbmp.methods.hbmp.plan import Plan

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.seeds import as_generator, draw_seed
-from hbmp.functions._shared.base import HashFunction
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.methods.hbmp.encoder import Encoder
@@ -195,10 +195,10 @@ class HBMP(Hasher):
     def paper(cls, n_bits: int = 32, **settings: Any) -> HBMP:
         """The estimator as published, with settings of your own.
 
-        Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD with momentum 0.9,
-        halved every 20 of 100 epochs, batches of 256, on one linear layer. HBMP Eq. 10 sums over all pairs, an item with
-        itself included. The code behind the paper's numbers leaves those out, and so does this; `diagonal="fit"`
-        includes them.
+        Eigenvector and sign, redrawn until the match is positive; weights by HBMP Eq. 10; hinge loss; SGD with momentum
+        0.9, halved every 20 of 100 epochs, batches of 256, on one linear layer. HBMP Eq. 10 sums over all pairs, an
+        item with itself included. The code behind the paper's numbers leaves those out, and so does this;
+        `diagonal="fit"` includes them.
 
         Parameters
         ----------

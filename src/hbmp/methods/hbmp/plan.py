@@ -36,7 +36,7 @@ from sklearn.base import BaseEstimator, clone
 
 from hbmp._core import catalog
 from hbmp._core.labels import as_classes, as_label_sets, distinct_rows, has_label_sets
-from hbmp.functions._shared.base import HashFunction
+from hbmp.functions import HashFunction
 from hbmp.functions.kernel import Kernel
 from hbmp.functions.linear import Linear
 from hbmp.functions.mlp import MLP
@@ -156,15 +156,19 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
     if facts.images and not facts.labelled:
         raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
     plan = Plan(n_bits=int(params["n_bits"]), n_classes=facts.n_classes, inference=_inference(params, facts))
-    automatic = (params["affinity"], params["function"], params["scheme"])
-    if not facts.labelled and all(isinstance(value, str) for value in automatic):
-        if automatic == ("auto", "auto", "regress"):
-            weight_share = 1.0 if params["weight_share"] == "auto" else float(params["weight_share"])
-            return replace(plan, unlabelled=True, feature_share=1.0, weight_share=weight_share)
+    if not facts.labelled and _rebuilds(params):
+        weight_share = 1.0 if params["weight_share"] == "auto" else float(params["weight_share"])
+        return replace(plan, unlabelled=True, feature_share=1.0, weight_share=weight_share)
     function = hash_function(params, facts)
     plan = replace(plan, function=function, affinity=label_affinity(params["affinity"], facts))
     plan = _with_objective(plan, params, facts)
     return replace(plan, **_menus(params, facts))
+
+
+def _rebuilds(params: Mapping[str, Any]) -> bool:
+    """Whether settings leave it to the features which bits rebuild them."""
+    settings = (params["affinity"], params["function"], params["scheme"])
+    return all(isinstance(value, str) for value in settings) and settings == ("auto", "auto", "regress")
 
 
 def _menus(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:

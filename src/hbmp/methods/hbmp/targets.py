@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hbmp.affinities._shared.base import Affinity
+from hbmp.affinities import Affinity
 from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.images import is_images
