@@ -44,7 +44,7 @@ docs: .venv/dev-installed
 	$(PYTHON) -m venv .venv
 
 .venv/demo-installed: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -e '.[plots,web,images]'
+	$(INSTALL) -e '.[learn,plots,web,images]'
 	touch $@
 
 .venv/dev-installed: .venv/bin/python pyproject.toml constraints.txt

@@ -1,7 +1,7 @@
-"""How the reference reads our docstrings: `Parameters` with one `name : what it is` a line, no types in words.
+"""Docstrings with one `name : description` per line under `Parameters`, which are not numpydoc, for the reference.
 
-That is numpydoc's outline without its types, which the signature tells. Here such a section becomes one that the
-documentation builder knows ("Args:"), and names that share a line get a row each.
+Such a section becomes one that the documentation builder reads ("Args:"), and names that share a line get one row each.
+Docstrings in numpydoc, with types and `Examples`, pass unchanged. This file goes when no other kind is left.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 
 import griffe
 
+_NUMPYDOC = re.compile(r"^(Examples|Returns|Attributes)\n-+$", flags=re.M)
 _SECTION = re.compile(r"^Parameters\n-+\n(?P<lines>(?:.+\n?)+)", flags=re.M)
 
 
@@ -42,5 +43,5 @@ class Parameters(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_) -> None:
         """Every module, class and function passes here once."""
-        if obj.docstring:
+        if obj.docstring and not _NUMPYDOC.search(obj.docstring.value):
             obj.docstring.value = as_args(obj.docstring.value)

@@ -8,6 +8,7 @@ without any script.
 from __future__ import annotations
 
 import ast
+import functools
 import html
 import json
 import re
@@ -22,6 +23,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from hbmp.experiments import report
+
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"(\]\()(\.\./[^)\s]+)(\))")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', flags=re.S)
@@ -34,7 +37,8 @@ _PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
 def on_files(files, config):
     """Add the pages that are made here."""
     pages = [file for file in files if file.src_uri.endswith(".md")]
-    linked = {target for file in pages for target in _links_out(Path(file.abs_src_path).read_text(encoding="utf-8"))}
+    outer = [file for file in pages if "/" not in file.src_uri]  # pages in folders link to pages alone
+    linked = {target for file in outer for target in _links_out(Path(file.abs_src_path).read_text(encoding="utf-8"))}
     for folder in ("methods", "affinities", "functions", "backbones"):
         linked |= {f"src/hbmp/{folder}/{name}.py" for name in _names(folder)}
     for target in sorted(linked - set(_PAGES)):
@@ -49,8 +53,16 @@ def on_page_markdown(markdown, page, config, files):
     """Lists of classes are filled in, links show titles of pages, and links out of docs/ lead to pages made here."""
     titles = dict(_titles(config["nav"]))
     markdown = _API.sub(lambda match: "\n".join(_reference(match[1], name) for name in _names(match[1])), markdown)
+    if page.file.src_uri.startswith("results/"):
+        return report.fill(markdown, _tables())
     markdown = _PAGE.sub(lambda match: f"[{titles.get(f'{match[1]}.md', match[1])}]({match[1]}.md", markdown)
     return _LINK.sub(lambda match: match[1] + _here(match[2]) + match[3], markdown)
+
+
+@functools.cache
+def _tables() -> dict[str, str]:
+    """Every table of the results, computed once per build."""
+    return report.markdown_tables(ROOT / "results")
 
 
 def on_page_content(content, page, config, files):

@@ -6,16 +6,17 @@
 
     d(q, u) = (Σ_k α_k |q_k| - Σ_k α_k q_k u_k) / 2
 
-For signs that is the weighted Hamming distance Σ_k α_k [q_k ≠ u_k]; with α = 1 the number of differing bits. A score
-counts by its size: a bit the query is unsure of costs little whichever way the item has it.
+For signs this is the weighted Hamming distance Σ_k α_k [q_k ≠ u_k], and with α = 1 the number of differing bits. A
+score counts by its size: a bit of which the query is unsure costs little, whatever its value in the item.
 
-Distances are free of rounding until the end: α_k q_k is first rounded to a power-of-two grid so coarse that every sum
-fits in the 53 bits of a double (at 2⁻⁵¹ of Σ|α_k q_k| nobody sees it), so the order of summation cannot matter, equal
-distances are equal bit for bit, and a row's result does not depend on the rows beside it. One rounding to float32
-follows.
+Distances are exact until the end. α_k q_k is first rounded to a power-of-two grid so coarse that every sum fits in the
+53 bits of a double (the error is 2⁻⁵¹ of Σ|α_k q_k|). The order of summation then does not matter, equal distances are
+equal bit for bit, and the result of a row does not depend on other rows. One rounding to float32 follows.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,17 +25,71 @@ _BLOCK_VALUES = 1 << 22  # doubles held at a time while distances are computed: 
 
 
 def signs(scores: ArrayLike) -> NDArray[np.int8]:
-    """The code of real-valued scores, int8 of the same shape; a score of zero is +1."""
+    """Return the code of real-valued scores.
+
+    Parameters
+    ----------
+    scores : array-like of any shape
+        Real-valued scores.
+
+    Returns
+    -------
+    codes : ndarray of the same shape, int8
+        The signs. The sign of 0 is +1.
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> hamming.signs([[0.3, -2.0, 0.0]])
+    array([[ 1, -1,  1]], dtype=int8)
+    """
     return np.where(np.asarray(scores) >= 0, np.int8(1), np.int8(-1))
 
 
 def pack(codes: ArrayLike) -> NDArray[np.uint8]:
-    """Signs (n, n_bits) to bytes (n, ceil(n_bits / 8)), bit k in byte k // 8 at value 2**(k % 8); pad bits are zero."""
+    """Pack signs into bytes.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_bits)
+        Signs in {-1, +1}.
+
+    Returns
+    -------
+    packed : ndarray of shape (n, ceil(n_bits / 8)), uint8
+        Bit k is in byte k // 8 at value 2**(k % 8). Padding bits are zero.
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> hamming.pack([[1, -1, 1, -1, -1, -1, -1, -1, 1]])
+    array([[5, 1]], dtype=uint8)
+    """
     return _pack_checked(check_codes(codes))
 
 
 def unpack(packed: ArrayLike, n_bits: int) -> NDArray[np.int8]:
-    """Bytes (n, ceil(n_bits / 8)) back to signs (n, n_bits), int8."""
+    """Unpack bytes into signs.
+
+    Parameters
+    ----------
+    packed : array-like of shape (n, ceil(n_bits / 8)), uint8
+        Packed codes.
+    n_bits : int
+        Length of the codes.
+
+    Returns
+    -------
+    codes : ndarray of shape (n, n_bits), int8
+        Signs in {-1, +1}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp import hamming
+    >>> hamming.unpack(np.array([[5]], dtype=np.uint8), 4)
+    array([[ 1, -1,  1, -1]], dtype=int8)
+    """
     packed = np.asarray(packed)
     n_bytes = bytes_for(n_bits)
     if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != n_bytes:
@@ -48,11 +103,30 @@ def unpack(packed: ArrayLike, n_bits: int) -> NDArray[np.int8]:
     return signs
 
 
-def distances(queries: ArrayLike, database: ArrayLike, bit_weights: ArrayLike | None = None) -> NDArray:
-    """Distance of every query to every database code, shape (n_queries, n_database); see the formula above.
+def distances(queries: ArrayLike, database: ArrayLike, bit_weights: ArrayLike | None = None) -> np.ndarray:
+    """Distance of every query to every database code.
 
-    Integer queries must be signs; floating-point queries are scores. Plain Hamming distance between signs is int32,
-    everything else float32.
+    Parameters
+    ----------
+    queries : array-like of shape (n_queries, n_bits)
+        Signs as integers, or real-valued scores as floating-point numbers.
+    database : array-like of shape (n_database, n_bits)
+        Signs in {-1, +1}.
+    bit_weights : array-like of shape (n_bits,), optional
+        Weights of the bits; negative ones are allowed.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_queries, n_database)
+        Plain Hamming distances between signs are int32, all others float32.
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> hamming.distances([[1, 1, 1]], [[1, 1, 1], [1, -1, -1]])
+    array([[0, 2]], dtype=int32)
+    >>> hamming.distances([[1, 1, 1]], [[1, 1, 1], [1, -1, -1]], bit_weights=[3, 2, 0.5])
+    array([[0. , 2.5]], dtype=float32)
     """
     database = check_codes(database, name="database codes")
     queries = check_queries(queries, database.shape[1])
@@ -70,36 +144,103 @@ def distances(queries: ArrayLike, database: ArrayLike, bit_weights: ArrayLike | 
     return result
 
 
-def query_terms(queries: NDArray, bit_weights: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The parts of the distance that belong to the query: α∘q (n, n_bits) and Σ_k α_k |q_k| (n,), on the exact grid."""
+def query_terms(queries: np.ndarray, bit_weights: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Query terms of the distance on the exact grid: α∘q and Σ_k α_k |q_k|.
+
+    Parameters
+    ----------
+    queries : ndarray of shape (n, n_bits)
+        Signs or scores.
+    bit_weights : array-like of shape (n_bits,) or None
+        Weights of the bits.
+
+    Returns
+    -------
+    query_vectors : ndarray of shape (n, n_bits)
+    offsets : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp import hamming
+    >>> hamming.query_terms(np.array([[1, -1]]), [2.0, 3.0])
+    (array([[ 2., -3.]]), array([5.]))
+    """
     scores = queries.astype(np.float64)
     weights = np.ones(scores.shape[1]) if bit_weights is None else check_weights(bit_weights, scores.shape[1])
-    products = scores * weights
-    sizes = np.abs(products).sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        products = scores * weights
+        sizes = np.abs(products).sum(axis=1, keepdims=True)
+    if (sizes > np.finfo(np.float32).max).any():
+        raise ValueError(
+            "The scores times the bit_weights add up to more than a float32 distance can hold; scale them."
+        )
     # Sums stay below 2^52 grid steps, and so are exact, when the step is at least sizes * 2^-51.
     _, exponents = np.frexp(sizes)
-    steps = np.ldexp(1.0, exponents - 51)
+    steps = np.ldexp(1.0, np.maximum(exponents - 51, -1074))  # no double is finer
     products = np.rint(products / steps) * steps
     return products, (products * np.where(scores < 0, -1.0, 1.0)).sum(axis=1)
 
 
-def distances_from_terms(query_vectors: NDArray, offsets: NDArray, item_vectors: NDArray) -> NDArray[np.float64]:
-    """Exact distances (n_queries, n_items) from `query_terms` and item signs (n_bits, n_items) in float64."""
-    products = query_vectors @ item_vectors
+def distances_from_terms(
+    query_vectors: np.ndarray, offsets: np.ndarray, item_vectors: np.ndarray
+) -> NDArray[np.float64]:
+    """Exact distances from `query_terms` and item signs.
+
+    Parameters
+    ----------
+    query_vectors : ndarray of shape (n_queries, n_bits)
+        From `query_terms`.
+    offsets : ndarray of shape (n_queries,)
+        From `query_terms`.
+    item_vectors : ndarray of shape (n_bits, n_items), float64
+        Signs of the items, one item per column.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_queries, n_items)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp import hamming
+    >>> terms = hamming.query_terms(np.array([[1, -1]]), [2.0, 3.0])
+    >>> hamming.distances_from_terms(*terms, np.array([[1.0, -1.0], [-1.0, -1.0]]))
+    array([[0., 2.]])
+    """
+    products: NDArray[np.float64] = query_vectors @ item_vectors
     np.subtract(offsets[:, None], products, out=products)
     products *= 0.5
     return products
 
 
-def statistics(codes: ArrayLike, bit_weights: ArrayLike | None = None) -> dict:
-    """What a set of codes looks like.
+def statistics(codes: ArrayLike, bit_weights: ArrayLike | None = None) -> dict[str, Any]:
+    """Statistics of a set of codes.
 
-    - `balance` (n_bits,): mean sign of each bit; 0 is half plus, half minus, ±1 a bit that never changes.
-    - `mean_abs_correlation`: over pairs of bits that do change; 0 where there is no such pair.
-    - `distinct_codes`, `largest_bucket`: how many codes occur, and how often the commonest does.
-    - `collisions`: share of items whose code another item has too.
-    - `mean_distance`: (weighted) distance averaged over all pairs of different items.
-    - `effective_bits`: (Σ|α|)² / Σα², the number of equally weighted bits that spread their weight alike.
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_bits)
+        Signs in {-1, +1}.
+    bit_weights : array-like of shape (n_bits,), optional
+        Weights of the bits.
+
+    Returns
+    -------
+    statistics : dict
+        - `n_items`, `n_bits`: shape of the codes.
+        - `balance` (n_bits,): mean sign of each bit; 0 for half plus and half minus, ±1 for a constant bit.
+        - `mean_abs_correlation`: over pairs of non-constant bits; 0 if there is no such pair.
+        - `distinct_codes`, `largest_bucket`: number of different codes, and count of the most frequent one.
+        - `collisions`: fraction of items whose code occurs more than once.
+        - `mean_distance`: (weighted) distance averaged over all pairs of different items.
+        - `effective_bits`: (Σ|α|)² / Σα², the number of equal weights that are as concentrated as α.
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> found = hamming.statistics([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    >>> found["balance"], found["distinct_codes"], found["effective_bits"]
+    (array([0., 0.]), 4, 2.0)
     """
     codes = check_codes(codes)
     n_items, n_bits = codes.shape
@@ -142,16 +283,52 @@ def _mean_abs_correlation(codes: NDArray[np.int8], balance: NDArray[np.float64])
 
 
 def bytes_for(n_bits: int) -> int:
-    """Bytes that hold a packed code of n_bits bits."""
+    """Number of bytes of a packed code.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the code.
+
+    Returns
+    -------
+    n_bytes : int
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> hamming.bytes_for(12)
+    2
+    """
     if int(n_bits) != n_bits or n_bits < 1:
         raise ValueError(f"A code has a whole number of bits, at least 1, found n_bits={n_bits!r}.")
     return (int(n_bits) + 7) // 8
 
 
 def check_codes(codes: ArrayLike, n_bits: int | None = None, name: str = "codes") -> NDArray[np.int8]:
-    """Codes as int8 (n, n_bits): any integer or floating-point array that holds nothing but -1 and +1."""
+    """Check codes and convert them to int8.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_bits)
+        Integers or floating-point numbers, all -1 or +1.
+    n_bits : int, optional
+        Required length.
+    name : str, default="codes"
+        Name in error messages.
+
+    Returns
+    -------
+    codes : ndarray of shape (n, n_bits), int8
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> hamming.check_codes([[1.0, -1.0]])
+    array([[ 1, -1]], dtype=int8)
+    """
     codes = _check_table(codes, n_bits, name)
-    # Three passes without a temporary array: nothing outside [-1, 1], nothing broken, nothing between.
+    # Three passes without a temporary array: nothing outside [-1, 1], no fraction, no zero.
     inside = codes.size == 0 or (codes.min() >= -1 and codes.max() <= 1)
     signs = codes.astype(np.int8, copy=False) if inside else codes
     whole = inside and np.count_nonzero(signs) == codes.size
@@ -164,8 +341,29 @@ def check_codes(codes: ArrayLike, n_bits: int | None = None, name: str = "codes"
     return signs
 
 
-def check_queries(queries: ArrayLike, n_bits: int | None = None, name: str = "queries") -> NDArray:
-    """Queries as int8 signs where they come as integers, or as finite floating-point scores."""
+def check_queries(queries: ArrayLike, n_bits: int | None = None, name: str = "queries") -> np.ndarray:
+    """Check queries: integers become int8 signs, floating-point scores must be finite.
+
+    Parameters
+    ----------
+    queries : array-like of shape (n, n_bits)
+        Signs or scores.
+    n_bits : int, optional
+        Required length.
+    name : str, default="queries"
+        Name in error messages.
+
+    Returns
+    -------
+    queries : ndarray of shape (n, n_bits)
+        int8 signs, or scores in their own type.
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> hamming.check_queries([[0.5, -1.5]])
+    array([[ 0.5, -1.5]])
+    """
     queries = np.asarray(queries)
     if queries.dtype.kind != "f":
         return check_codes(queries, n_bits, name)
@@ -176,7 +374,25 @@ def check_queries(queries: ArrayLike, n_bits: int | None = None, name: str = "qu
 
 
 def check_weights(bit_weights: ArrayLike, n_bits: int) -> NDArray[np.float64]:
-    """Bit weights as float64 (n_bits,): finite, of any sign, and their sum within float32."""
+    """Check the weights of the bits and convert them to float64.
+
+    Parameters
+    ----------
+    bit_weights : array-like of shape (n_bits,)
+        Finite numbers of any sign whose absolute sum fits in float32.
+    n_bits : int
+        Required length.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_bits,), float64
+
+    Examples
+    --------
+    >>> from hbmp import hamming
+    >>> hamming.check_weights([1, 0.5], 2)
+    array([1. , 0.5])
+    """
     weights = np.asarray(bit_weights, dtype=np.float64)
     if weights.shape != (n_bits,):
         raise ValueError(f"Codes of {n_bits} bits need bit_weights of shape ({n_bits},), found {weights.shape}.")
@@ -187,7 +403,7 @@ def check_weights(bit_weights: ArrayLike, n_bits: int) -> NDArray[np.float64]:
     return weights
 
 
-def _check_table(values: ArrayLike, n_bits: int | None, name: str) -> NDArray:
+def _check_table(values: ArrayLike, n_bits: int | None, name: str) -> np.ndarray:
     table = np.asarray(values)
     if table.dtype.kind not in "iuf":
         raise ValueError(f"The {name} must be an array of numbers, found dtype {table.dtype}.")

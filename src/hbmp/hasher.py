@@ -1,12 +1,17 @@
-"""The contract of every method: fit on features, give scores and signs, save and load.
+"""The contract of every method: fit on features, return scores and signs, save and load.
 
-A method is one file in `methods/` with one class on this base. It defines `_fit(X, y)`, which learns, and
-`_project(X)`, which gives real-valued scores; everything a user calls is here, the same for all.
+A method is one file in `methods/` with one subclass of `Hasher`. It defines `_fit(X, y)`, which learns, and
+`_project(X)`, which returns real-valued scores. Everything a user calls is defined here, once for all methods.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,31 +21,78 @@ from hbmp._core import catalog, storage
 from hbmp._core.labels import as_array
 from hbmp.images import as_images, is_images
 
-_ROWS = 65_536  # rows projected at a time
+_ROWS = 16_384  # rows projected at a time
 
 
 class Hasher(TransformerMixin, BaseEstimator):
-    """Base of all methods: features in, codes in {-1, +1} out.
+    """Base class of all methods: features in, codes in {-1, +1} out.
 
-    Each method carries its facts: `citation`, the publication; `supervised`, whether it needs labels; `smoke`, the
-    cheapest setting that runs every line; `never_rises`, a learned history that its optimiser promises not to raise;
-    `single_label`, that it is defined for classes alone and refuses label sets; `takes_images`, that it can be fitted
-    on images too; `search`, the settings that `hbmp.compare(validation=…)` may try in place of the defaults, {name:
-    [values]} or a list of such, as scikit-learn's `ParameterGrid` takes them; empty where there is nothing to tune.
+    Attributes
+    ----------
+    bit_weights_ : ndarray of shape (n_bits,)
+        Weight of each bit in the distance. All ones for methods without weights.
+    citation : str
+        Class attribute. The publication.
+    supervised : bool
+        Class attribute. Whether the method needs labels.
+    single_label : bool
+        Class attribute. True for methods that are defined only for classes and refuse multi-label data.
+    takes_images : bool
+        Class attribute. Whether the method can be fitted on images.
+    smoke : dict
+        Class attribute. The cheapest settings that run every line, for tests.
+    never_rises : str or None
+        Class attribute. Name of a learned history that the optimiser must not raise.
+    search : dict or list of dict
+        Class attribute. Settings that `hbmp.compare(validation=…)` may try in place of the defaults, in the form of
+        scikit-learn's `ParameterGrid`. Empty if there is nothing to tune.
+
+    Examples
+    --------
+    A method of one's own, which keeps the signs of the features with the largest variance:
+
+    >>> import numpy as np
+    >>> import hbmp
+    >>> class LargestVariance(hbmp.Hasher):
+    ...     def __init__(self, n_bits=32):
+    ...         self.n_bits = n_bits
+    ...     def _fit(self, X, y):
+    ...         self.mean_ = X.mean(axis=0)
+    ...         self.columns_ = np.argsort(-X.var(axis=0))[: self.n_bits]
+    ...     def _project(self, X):
+    ...         return (X - self.mean_)[:, self.columns_]
+    >>> X = np.array([[0.0, 5.0, 1.0], [0.1, -5.0, 2.0], [0.0, 4.0, 6.0]])
+    >>> LargestVariance(2).fit(X).transform(X)
+    array([[ 1, -1],
+           [-1, -1],
+           [ 1,  1]], dtype=int8)
     """
 
-    citation = ""
-    supervised = False
-    smoke: dict = {}
+    citation: str = ""
+    supervised: bool = False
+    smoke: dict[str, Any] = {}
     never_rises: str | None = None
-    single_label = False
-    takes_images = False
-    search: dict | list = {}
+    single_label: bool = False
+    takes_images: bool = False
+    search: dict[str, list[Any]] | list[dict[str, list[Any]]] = {}
 
     n_bits: int
+    bit_weights_: np.ndarray
 
-    def fit(self, X, y=None):
-        """Learn codes. X: (n, d) features, or images (`hbmp.Images`); y: (n,) classes, (n, c) 0/1 labels, or None."""
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn codes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or Images
+            Features, or images for methods with `takes_images`.
+        y : array-like of shape (n,) or (n, n_labels), sparse matrix or None, default=None
+            Classes, or 0/1 labels for multi-label data. Methods that are not `supervised` may ignore it.
+
+        Returns
+        -------
+        self : Hasher
+        """
         if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)) or self.n_bits < 1:
             raise ValueError(f"n_bits must be a positive whole number, found {self.n_bits!r}.")
         X = self._checked(X, reset=True)
@@ -54,38 +106,78 @@ class Hasher(TransformerMixin, BaseEstimator):
         self._fit(X, y)
         return self
 
-    def project(self, X) -> np.ndarray:
-        """Scores before the sign, float32, shape (n, n_bits)."""
+    def project(self, X: Any) -> NDArray[np.float32]:
+        """Scores before the sign.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or Images
+            Features, or images for a model that was fitted on images.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, n_bits), float32
+            As queries of an index they are more precise than their signs.
+        """
         return self._by_blocks(X, self._project)
 
-    def transform(self, X) -> np.ndarray:
-        """Codes in {-1, +1}, int8, shape (n, n_bits); sign(0) is +1."""
-        return hamming.signs(self._by_blocks(X, self._sign_scores))  # HBMP Eq. 11
+    def transform(self, X: Any) -> NDArray[np.int8]:
+        """Codes of new items.
 
-    def score(self, X, y) -> float:
-        """Mean average precision when every row queries all the others by this method's distance."""
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or Images
+            Features, or images for a model that was fitted on images.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_bits), int8
+            Signs in {-1, +1}. The sign of a score of 0 is +1.
+        """
+        return self._by_blocks(X, lambda rows: hamming.signs(self._sign_scores(rows)), np.int8)  # HBMP Eq. 11
+
+    def score(self, X: Any, y: ArrayLike) -> float:
+        """Mean average precision when every row queries all others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or Images
+            The items.
+        y : array-like of shape (n,) or (n, n_labels)
+            Their classes or 0/1 labels. Items that share one are relevant to each other.
+
+        Returns
+        -------
+        map : float
+        """
         from hbmp.metrics import self_retrieval_map
 
-        return self_retrieval_map(self.transform(X), y, bit_weights=self.bit_weights_)
+        return float(self_retrieval_map(self.transform(X), y, bit_weights=self.bit_weights_))
 
-    def save(self, path) -> None:
-        """Write a model directory (`model.json` and `arrays.safetensors`) that `hbmp.load` reads."""
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model as a directory of `model.json` and `arrays.safetensors`.
+
+        Parameters
+        ----------
+        path : str or path
+            The directory. An earlier model there is replaced. `hbmp.load` reads it.
+        """
         check_is_fitted(self)
         storage.save(self, path)
 
     @property
     def fitted_on_images(self) -> bool:
-        """Whether this model turns images into codes; features otherwise."""
+        """Whether this model was fitted on images instead of features."""
         return hasattr(self, "bit_weights_") and not hasattr(self, "n_features_in_")
 
-    def _checked(self, X, *, reset: bool):
-        """Features as float32, (n, d), or images as they are."""
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Features as float32, (n, d), or images unchanged."""
         name = type(self).__name__
         if is_images(X):
             if reset and not self.takes_images:
                 raise ValueError(
                     f"{name} learns from feature vectors, found images. Use 'hbmp' or a deep method such as 'csq', or "
-                    "pass the features that a network gives."
+                    "pass the features of a network."
                 )
             if not reset and not self.fitted_on_images:
                 raise ValueError(f"This {name} takes vectors of {self.n_features_in_} features, found images.")
@@ -96,19 +188,19 @@ class Hasher(TransformerMixin, BaseEstimator):
             raise ValueError(f"This {name} takes images, found {_described(X)}.")
         return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
-    def _by_blocks(self, X, score) -> np.ndarray:
-        """Scores of checked rows, a block at a time."""
+    def _by_blocks(self, X: Any, score: Callable[[Any], np.ndarray], dtype: Any = np.float32) -> np.ndarray:
+        """Scores of checked rows, one block at a time."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        scores = np.empty((len(X), self.n_bits), dtype=np.float32)
+        scores = np.empty((len(X), self.n_bits), dtype=dtype)
         for start in range(0, len(X), _ROWS):
             scores[start : start + _ROWS] = score(X[start : start + _ROWS])
         return scores
 
-    def _fit(self, X: np.ndarray, y) -> None:
+    def _fit(self, X: Any, y: Any) -> None:
         raise NotImplementedError
 
-    def _project(self, X: np.ndarray) -> np.ndarray:
+    def _project(self, X: Any) -> np.ndarray:
         raise NotImplementedError
 
     def _sign_scores(self, X: np.ndarray) -> np.ndarray:
@@ -118,9 +210,9 @@ class Hasher(TransformerMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bit_weights_")
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # codes are int8 whatever the features are
+        tags.transformer_tags.preserves_dtype = []  # codes are int8 for features of any type
         tags.target_tags.required = self.supervised
         tags.target_tags.two_d_labels = True
         tags.target_tags.multi_output = True
@@ -131,20 +223,72 @@ class Hasher(TransformerMixin, BaseEstimator):
         return self.n_bits
 
 
-def _described(X) -> str:
+def _described(X: Any) -> str:
     return f"features of shape {np.shape(X)}" if hasattr(X, "shape") else f"a {type(X).__name__}"
 
 
-def load(path, *, module=None) -> Hasher:
-    """A model saved by `Hasher.save`; module: the torch network of your own that it was fitted with, if it was."""
+def load(path: str | PathLike[str], *, module: Any = None) -> Any:
+    """Read a model that `Hasher.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The model directory.
+    module : torch.nn.Module, optional
+        The custom network that the model was fitted with, if any. Its code is not saved.
+
+    Returns
+    -------
+    model : Hasher
+        Typed as Any, because the class is known only from the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import hbmp
+    >>> X = np.random.default_rng(0).standard_normal((50, 8))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hbmp.methods.ITQ(4, random_state=0).fit(X).save(f"{folder}/model")
+    ...     hbmp.load(f"{folder}/model")
+    ITQ(n_bits=4, random_state=0)
+    """
     return storage.load(path, module=module)
 
 
-def get_method(name: str) -> type[Hasher]:
-    """The class of a method by its name, for example `get_method("itq")(n_bits=32)`."""
+def get_method(name: str) -> Any:
+    """Return the class of a method by its name.
+
+    Parameters
+    ----------
+    name : str
+        A name from `list_methods`.
+
+    Returns
+    -------
+    method : type
+        The subclass of `Hasher`. It is typed as Any, because its parameters depend on the name.
+
+    Examples
+    --------
+    >>> import hbmp
+    >>> hbmp.get_method("itq")(n_bits=16)
+    ITQ(n_bits=16)
+    """
     return catalog.load("methods", name)
 
 
 def list_methods() -> list[str]:
-    """The names of all methods."""
+    """Return the names of all methods.
+
+    Returns
+    -------
+    names : list of str
+
+    Examples
+    --------
+    >>> import hbmp
+    >>> hbmp.list_methods()[:3]
+    ['bihalf', 'cca_itq', 'cnnh']
+    """
     return list(catalog.names("methods"))

@@ -160,6 +160,32 @@ def test_reproduce_hands_its_options_to_the_recipe(monkeypatch):
     }
 
 
+def test_reproduce_lists_the_cells_of_a_grid_and_keeps_options_of_grids_from_recipes(capsys):
+    from hbmp.app.commands import reproduce
+    from hbmp.experiments import grids
+
+    assert set(reproduce.GRIDS) == {*grids.GRIDS, "all"}
+    assert cli.main(["reproduce", "cifar-1", "--bits", "12", "--seeds", "0", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(grids.cells_of("cifar-1", bits=[12], seeds=[0]))
+    assert all("12 bits, seed 0" in line for line in lines)
+    assert cli.main(["reproduce", "table1", "--minutes", "5"]) == 2
+    assert capsys.readouterr().err == "--minutes is an option of grids, and 'table1' is a recipe.\n"
+    assert cli.main(["reproduce", "tabel1"]) == 2
+    assert "Did you mean 'table1'?" in capsys.readouterr().err
+
+
+def test_report_fills_the_marked_tables_of_a_file(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:table1 -->\n<!-- /results -->\n")
+    words = ["report", "--results", str(tmp_path), "--fill", str(page)]
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out == f"Filled {page}.\n"
+    assert "| ITQ | — (0.237)" in page.read_text("utf-8")
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out == "Every table is up to date.\n"
+
+
 def test_a_verb_is_a_file_and_nothing_else(tmp_path, monkeypatch, capsys):
     """The promise of commands/: a new file there is a new verb."""
     (tmp_path / "greet.py").write_text(

@@ -103,7 +103,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
 def test_the_table_of_bits_is_that_of_the_results():
     text = (ROOT / "docs" / "bits.md").read_text(encoding="utf-8")
     tables = report.markdown_tables(ROOT / "results")
-    assert report.fill(text, tables) == text, "run python -m hbmp.experiments.recipes fill docs/bits.md"
+    assert report.fill(text, tables) == text, "run hbmp report --fill docs/bits.md"
 
 
 class _Links(HTMLParser):
@@ -170,7 +170,7 @@ def test_the_site_shows_formulae_sources_and_parameters(site):
     ] == []  # commands that were not known
     assert "L-17" in site[pages["source/src/hbmp/pursuit/pursuit.py.html"]].places
     methods = pages["api-methods.html"].read_text(encoding="utf-8")
-    assert "seed of the randomised solver" in methods
+    assert "Seed of the randomised solver" in methods
 
 
 def test_parameters_are_read_from_docstrings():

@@ -106,8 +106,18 @@ def test_committed_tables_are_those_of_the_results(name):
         pytest.skip(f"{name} shows no results")
     text = path.read_text(encoding="utf-8")
     assert report.fill(text, report.markdown_tables(ROOT / "results")) == text, (
-        f"{name} shows other numbers than results/: run python -m hbmp.experiments.recipes fill {name}"
+        f"{name} shows other numbers than results/: run hbmp report --fill {name}"
     )
+
+
+def test_every_table_has_its_place_in_the_documentation():
+    tables = report.markdown_tables(ROOT / "results")
+    pages = [ROOT / "docs" / "results.md", *sorted((ROOT / "docs" / "results").glob("*.md"))]
+    shown = [name for page in pages for name in re.findall(r"<!-- results:([\w.-]+) -->", page.read_text("utf-8"))]
+    assert sorted(shown) == sorted(set(tables) - {"beyond"})  # which docs/beyond-the-paper.md shows
+    index = pages[0].read_text(encoding="utf-8")
+    assert all(f"(results/{page.name})" in index for page in pages[1:])
+    assert all(page.stat().st_size < 8000 for page in pages[1:]), "pages hold marks; the build fills them"
 
 
 def test_table_shows_ours_the_papers_and_the_difference(tmp_path, monkeypatch):
@@ -133,7 +143,7 @@ def test_reproduce_says_what_is_missing(tmp_path, capsys):
     text = recipes.reproduce("table3", data_dir=tmp_path, results=tmp_path / "results")
     assert capsys.readouterr().out.strip() == text.strip()
     assert "| HBMP | — (0.574) | — (0.692) | — (0.712) | — (0.742) |" in text
-    assert "Not here: " in text
+    assert "Missing: " in text
     assert "imagenet100-alexnet/features.npy" in text
     with pytest.raises(LookupError, match="table1"):
         recipes.reproduce("table11")
@@ -223,3 +233,16 @@ def test_figures_draw_from_the_digits(tmp_path, monkeypatch):
     assert "left out" in fig2.reproduce(data_dir=tmp_path, results=tmp_path, bits=[12], device="cpu")
     page = report.write(tmp_path, tmp_path / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 4
+
+
+def test_a_stale_number_is_marked_and_counted(results):
+    records = load_results(results)
+    assert report.tables.source_note(records) == ""
+    stale = [{**record, "source": {**record["source"], "method": "0" * 16}} for record in records]
+    old = [{key: value for key, value in record.items() if key != "source"} for record in records]
+    (tables,) = report.tables.protocol_tables(stale).values()
+    assert all(text.endswith("†") for table in tables for row in table.rows for text in row[2:] if text != "—")
+    assert "†" in tables[-1].caption
+    assert "†" not in str(report.tables.protocol_tables(old))
+    (row,) = report.tables.source_table([*records[:1], *stale[:2], *old[:3]]).rows
+    assert row[1:] == ("1", "2", "3 of version 0.1.0")

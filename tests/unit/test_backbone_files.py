@@ -128,7 +128,7 @@ def test_a_model_with_a_module_of_your_own_is_saved_without_its_code_and_given_i
     alone = hbmp.load(tmp_path / "model")
     assert "OwnNetwork" in repr(alone)
     np.testing.assert_array_equal(alone.codes_for([0, 1]), model.codes_for([0, 1]))  # these need no network
-    with pytest.raises(ValueError, match=r"a network of yours, OwnNetwork, whose code is not saved.*module=network"):
+    with pytest.raises(ValueError, match=r"a custom network, OwnNetwork, whose code is not saved.*module=network"):
         alone.transform(pixels)
     alone.save(tmp_path / "untouched")  # may be passed on by someone who does not have it
     passed_on = hbmp.load(tmp_path / "untouched", module=given)
@@ -143,9 +143,9 @@ def test_a_model_with_a_module_of_your_own_is_saved_without_its_code_and_given_i
 
 def test_a_module_that_does_not_fit_is_told():
     own = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 4))
-    with pytest.raises(ValueError, match=r"cannot take a batch \(2, 3, 9, 9\).*Give the size it was made for"):
+    with pytest.raises(ValueError, match=r"cannot take a batch \(2, 3, 9, 9\).*Pass the size it was made for"):
         hbmp.backbones.Module(own, size=9).build()
-    with pytest.raises(ValueError, match="n_features=5 was asked for, but module gives 4"):
+    with pytest.raises(ValueError, match="n_features is 5, but module gives 4"):
         hbmp.backbones.Module(own, size=8, n_features=5).build()
     with pytest.raises(ValueError, match=r"must be a torch.nn.Module, found str"):
         hbmp.backbones.Module("resnet", size=8).build()

@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 import hbmp
 from hbmp import metrics
 from hbmp._core.seeds import as_generator
-from hbmp.evaluation.cells import MethodRun, _candidates
+from hbmp.evaluation.cells import MethodRun, _settings_to_try
 from hbmp.evaluation.comparison import Comparison
 from hbmp.evaluation.trial import draw_evenly, draw_split, trial_of
 from hbmp.functions import Linear
@@ -157,7 +157,7 @@ def test_settings_are_chosen_on_training_rows_within_the_budget():
     assert Recorder.seen[-1][2] == 0.0
     held_out = len(found.split.train) - len(Recorder.seen[0][0])
     assert held_out == round(0.2 * len(found.split.train))
-    assert "up to 4 of each method's own grid" in found.caption
+    assert "up to 4 per method from its own grid" in found.caption
     assert "shift=0.0" in found.to_markdown()
     Recorder.seen = []
     hbmp.compare(X, Y, methods={"mine": Recorder()}, bits=[16], validation=2, **QUIET)
@@ -172,7 +172,7 @@ def test_a_method_of_the_package_tries_its_grid_and_says_what_it_chose():
     assert (without_grid.tried, without_grid.settings) == (0, {})
     trial = trial_of(X, Y, found.split).within_training(1)
     method = hbmp.get_method("cca_itq")
-    candidates = _candidates(MethodRun("cca_itq", "cca_itq", 8, seed=1, device="cpu", budget=3))
+    candidates = _settings_to_try(MethodRun("cca_itq", "cca_itq", 8, seed=1, device="cpu", budget=3))
     assert candidates[0] == {}
     strengths = [method(**settings).regularization for settings in candidates]
     assert len(set(strengths)) == 3
@@ -326,10 +326,10 @@ def test_parts_of_a_split_are_disjoint_where_they_should_be():
     [
         ({"methods": ["pca_sing"]}, r"No method called 'pca_sing'\. Did you mean 'pca_sign'"),
         ({"methods": {"mine": 3}}, "Method 'mine' must be a name or an hbmp estimator, found int"),
-        ({"methods": []}, "No methods to compare"),
+        ({"methods": []}, "no methods to compare"),
         ({"bits": [0]}, "A code length must be a whole number of at least 1, found 0"),
         ({"bits": [2.5]}, "A code length must be a whole number"),
-        ({"queries": 1.5}, "queries must be a number of rows or a share between 0 and 1"),
+        ({"queries": 1.5}, "queries must be a number of rows or a fraction between 0 and 1"),
         ({"queries": 401}, "queries must lie between 1 and the 400 rows"),
         ({"queries": 399}, "leave nothing to search"),
         ({"train": 0}, "train must lie between 1 and the 360 rows"),

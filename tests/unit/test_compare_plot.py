@@ -36,10 +36,10 @@ def test_the_plot_names_every_method(bits, ending, tmp_path):
 def test_a_plot_of_nothing_and_of_no_known_kind_are_refused(tmp_path):
     pytest.importorskip("matplotlib")
     found = hbmp.compare(X, Y, methods=["pca_sign"], bits=[100], **QUIET)
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(ValueError, match="Nothing to draw"):
         found.plot()
     found = hbmp.compare(X, Y, methods={"pca": "pca_sign"}, bits=[4], **QUIET)
-    with pytest.raises(ValueError, match="does not end in a kind of picture"):
+    with pytest.raises(ValueError, match="has no suffix of a picture format"):
         found.plot(tmp_path / "plot.doc")
 
 

@@ -67,9 +67,9 @@ def test_label_sets_by_table(tmp_path):
 @pytest.mark.parametrize(
     ("files", "table", "sentence"),
     [
-        (["a.jpg"], None, "lies outside every class"),
+        (["a.jpg"], None, "is outside every class"),
         (["a.jpg"], "a.jpg,dog,cat\n", "must hold lines of file,label"),
-        (["a.jpg"], "a.jpg,dog\nb.jpg,cat\n", r"names .*b\.jpg, which is not there \(1 such files\)"),
+        (["a.jpg"], "a.jpg,dog\nb.jpg,cat\n", r"names .*b\.jpg, which does not exist \(1 such files\)"),
         (["a.jpg"], "file,label\n", "found no lines"),
         (["a.txt"], None, "lacks images"),
     ],
@@ -185,7 +185,7 @@ def test_pickles_are_never_read(tmp_path):
 @pytest.mark.parametrize(
     ("features", "labels", "sentence"),
     [
-        (np.zeros((3, 2)), np.zeros(4), "must have one row of each kind an item; found 4 rows of labels, 3 rows"),
+        (np.zeros((3, 2)), np.zeros(4), "must have one row of each kind per item; found 4 rows of labels, 3 rows"),
         (np.zeros(3), np.zeros(3), r"Features must be an \(n, d\) array of numbers; .* shape \(3,\)"),
         (np.zeros((3, 2)), np.full((3, 2), 2), r"Labels must be \(n,\) classes or an \(n, labels\) matrix of 0 and 1"),
     ],

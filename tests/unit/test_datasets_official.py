@@ -221,7 +221,7 @@ def test_nuswide_images_and_features_follow_the_kept_rows(tmp_path):
     [
         ("AllLabels81.txt", "0 1 2 " * 27, "must hold zeros and ones between blanks"),
         ("AllLabels81.txt", "01 " * 81, "must hold zeros and ones between blanks"),
-        ("AllLabels81.txt", "0 " * 80, "must hold 81 values a line; found 80 values"),
+        ("AllLabels81.txt", "0 " * 80, "must hold 81 values per line; found 80 values"),
         ("AllLabels/Labels_sky.txt", "0\n1\n", "it lacks airport, animal, beach"),
     ],
 )

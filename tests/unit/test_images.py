@@ -283,5 +283,5 @@ def test_wrong_sources_say_why(tmp_path, pixels, folder):
             make()
     with pytest.raises(IndexError):
         Images.from_folder(folder)[7]
-    with pytest.raises(TypeError, match="no array of features; use decode or batches"):
+    with pytest.raises(TypeError, match="not an array of features; use decode or batches"):
         np.asarray(Images.from_folder(folder))

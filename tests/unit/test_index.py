@@ -1,5 +1,8 @@
 """`hbmp.Index` against a double loop: exact distances, ties by id, every way of asking."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 import hbmp
 from hbmp import hamming
 from hbmp.index import scan as index_scan
+from hbmp.index import segment
 
 SIGNS = np.array([-1, 1], np.int8)
 
@@ -53,7 +57,8 @@ def assert_same(found, expected, k):
 
 @pytest.mark.parametrize("weights", ["equal", "uniform", "heavy", "negative", "zero", "one bit"])
 @pytest.mark.parametrize("scores", [False, True])
-def test_fast_scan_equals_the_double_loop(weights, scores):
+def test_fast_scan_equals_the_double_loop(weights, scores, monkeypatch):
+    monkeypatch.setattr(segment, "_GROUPED_FROM", 10**9)
     rng = np.random.default_rng(len(weights))
     n_bits = 44
     codes = rng.choice(SIGNS, (6000, n_bits))
@@ -237,6 +242,21 @@ def test_streaming_holds_only_bytes():
     assert 2.0 <= index.nbytes / (100_000 * 8) <= 2.5
 
 
+def test_memory_of_codes_that_repeat_or_lie_close():
+    """Groups take four bytes per item; chunk tables as much for every 16 bits of a code."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 256, (500, 8), dtype=np.uint8)[rng.integers(0, 500, 100_000)]
+    index = hbmp.Index(64, rng.uniform(0.5, 1.5, 64)).add_packed(rows)
+    index.search(rng.choice(SIGNS, (1, 64)), 5)
+    assert index.nbytes / rows.nbytes <= 1.6
+    flips = 1 << rng.integers(0, 8, 100_000)
+    rows[np.arange(100_000), rng.integers(0, 8, 100_000)] ^= flips.astype(np.uint8)
+    rows[np.arange(100_000), rng.integers(0, 8, 100_000)] ^= rng.permutation(flips).astype(np.uint8)
+    index = hbmp.Index(64, rng.uniform(0.5, 1.5, 64)).add_packed(rows)
+    index.search(rng.choice(SIGNS, (1, 64)), 5)
+    assert index.nbytes / rows.nbytes <= 6.5  # of which 1 MB is the same for any number of codes
+
+
 def test_empty_index_and_no_queries():
     index = hbmp.Index(12)
     assert_same(index.search(np.ones((2, 12), np.int8), 3), [[], []], 3)
@@ -258,7 +278,53 @@ def test_any_scale_of_weights_and_scores():
         np.testing.assert_array_equal(ids, expected)
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-44, 1e-46, 1e-38, 1e30, 3e36])
+@pytest.mark.parametrize("n_items", [300, 5000])
+def test_weights_at_the_edges_of_float32_and_float64(scale, n_items):
+    rng = np.random.default_rng(n_items)
+    codes, alpha = rng.choice(SIGNS, (n_items, 16)), dyadic(rng.uniform(0.5, 1.5, 16)) * scale
+    ids = rng.permutation(n_items)
+    queries = codes[:5]
+    index = hbmp.Index(16, alpha).add(codes, ids)
+    exact = hamming.distances(queries, codes, alpha)
+    found, near = index.search(queries, 20)
+    within = index.range_search(queries, float(np.sort(exact[0])[40]))
+    for row in range(5):
+        order = np.lexsort((ids, exact[row]))
+        np.testing.assert_array_equal(found[row], exact[row][order[:20]])
+        np.testing.assert_array_equal(near[row], ids[order[:20]])
+        inside = order[exact[row][order] <= float(np.sort(exact[0])[40])]
+        np.testing.assert_array_equal(within[row][1], ids[inside])
+
+
+def test_bytes_are_counted_while_prefixes_come_and_go():
+    index = hbmp.Index(64).add(np.random.default_rng(0).choice(SIGNS, (3000, 64)))
+    done, failures = threading.Event(), []
+
+    def count():
+        while not done.is_set():
+            try:
+                assert index.nbytes > 0
+            except RuntimeError as error:
+                failures.append(error)
+
+    thread = threading.Thread(target=count)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        for step in range(400):
+            index.search(np.ones((1, 64), np.int8), 1, n_bits=1 + step % 8)
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert not failures
+
+
 BAD_CALLS = [
+    (lambda index: index.search(np.full((1, 8), 1e38), 1), "more than a float32 distance can hold"),
+    (lambda index: index.search(np.full((1, 8), 1e308), 1), "more than a float32 distance can hold"),
     (lambda index: index.add(np.ones((1, 9), np.int8)), "codes must have 8 bits, found 9"),
     (lambda index: index.add(np.zeros((1, 8), np.int8)), r"only -1 and \+1, found 0"),
     (lambda index: index.add(np.ones((1, 8)) * 0.5), "found 0.5"),

@@ -7,6 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from hbmp.methods.hbmp.lesson_loss import LessonLoss
+from hbmp.methods.hbmp.lessons import Lesson, teach
 from sklearn.datasets import make_blobs
 
 import hbmp
@@ -16,8 +18,6 @@ from hbmp.methods import hbmp as hbmp_file
 from hbmp.methods._shared import function as method_function
 from hbmp.methods.hbmp import held_out, lesson_loss, training_plan
 from hbmp.methods.hbmp import lessons as lesson_parts
-from hbmp.methods.hbmp.lesson_loss import LessonLoss
-from hbmp.methods.hbmp.lessons import Lesson, teach
 
 RNG = np.random.default_rng(0)
 BOOKS = [np.where(RNG.random((4, bits)) < 0.5, -1, 1).astype(np.int8) for bits in (6, 3)]

@@ -304,9 +304,9 @@ def test_ten_thousand_queries_against_two_hundred_thousand_codes(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ties": "random"}, "ties='random' is not known"),
-        ({"denominator": "all"}, "denominator='all' is not known"),
-        ({"empty": "one"}, "empty='one' is not known"),
+        ({"ties": "random"}, "ties='random' is unknown"),
+        ({"denominator": "all"}, "denominator='all' is unknown"),
+        ({"empty": "one"}, "empty='one' is unknown"),
         ({"cutoff": 0}, "cutoff must be a whole number"),
         ({"cutoff": 2.5}, "cutoff must be a whole number"),
         ({"bit_weights": np.ones(6)}, "bit_weights"),
@@ -319,7 +319,7 @@ def test_wrong_settings_are_named(problem, options, message):
 
 
 def test_wrong_gain_and_largest_grade_are_named(problem):
-    with pytest.raises(ValueError, match="gain='linear' is not known"):
+    with pytest.raises(ValueError, match="gain='linear' is unknown"):
         metrics.ndcg(*problem, gain="linear")
     with pytest.raises(ValueError, match="largest_grade must be above 0"):
         metrics.ndcg(*problem, gain="scaled", largest_grade=0)

@@ -85,7 +85,7 @@ def test_a_relevance_of_the_users_own_is_asked_block_by_block(codes):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((), {}, "Nothing says what is relevant"),
+        ((), {}, "Relevance is undefined"),
         ((np.zeros(12), np.zeros(39)), {}, "labels for 12 and 39"),
         ((np.zeros((12, 2)), np.zeros(40)), {}, "found 2 and 1 dimensions"),
         ((np.zeros((12, 2)), np.zeros((40, 3))), {}, "found 2 and 3 columns"),

@@ -209,7 +209,7 @@ def test_errors_say_what_to_do():
         protocols.get("cifar-11")
     with pytest.raises(ValueError, match="class 0 has 30"):
         protocols.get("cifar-1").split(classes_data(), 0)
-    with pytest.raises(ValueError, match="one class an item; toy has label sets"):
+    with pytest.raises(ValueError, match="one class per item; toy has a label matrix"):
         protocols.get("cifar-1").split(label_data(), 0)
     with pytest.raises(ValueError, match="rows of 0/1 labels; toy has one class"):
         protocols.get("nus-1").split(classes_data(), 0)

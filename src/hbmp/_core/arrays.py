@@ -1,4 +1,4 @@
-"""Arrays from NumPy files, checked: no pickle, and one sentence for a file that is cut short."""
+"""Arrays from NumPy files without pickle, with a clear error for a truncated file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def as_labels(values, source) -> np.ndarray:
     if values.ndim != 2 or values.dtype.kind not in "fiub" or not ((values == 0) | (values == 1)).all():
         raise ValueError(
             f"Labels must be (n,) classes or an (n, labels) matrix of 0 and 1; "
-            f"beside {source} lies {values.dtype} of shape {values.shape}."
+            f"the labels of {source} are {values.dtype} of shape {values.shape}."
         )
     return values.astype(np.uint8)
 

@@ -1,7 +1,7 @@
-"""What there is, by name: a folder is its own registry and a file name is the name of what it holds.
+"""The catalog: a folder is its own registry, and each file is named after the class it defines.
 
-`names("methods")` reads the folder without importing anything; `load("methods", "itq")` imports one file and
-returns the one public class it defines. Adding a method, an affinity or a hash function is adding a file.
+`names("methods")` reads the folder without importing anything. `load("methods", "itq")` imports one file and returns
+its one public class. To add a method, an affinity or a hash function, add a file.
 """
 
 from __future__ import annotations
@@ -21,19 +21,24 @@ _SINGULAR = {"affinities": "affinity", "functions": "hash function", "datasets":
 
 @functools.cache
 def names(folder: str) -> tuple[str, ...]:
-    """The names a folder offers, sorted; files that start with an underscore are its private parts."""
+    """The sorted names in a folder, without files that start with an underscore."""
     modules = pkgutil.iter_modules([str(home(folder))])
     return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
 
 def home(folder: str) -> Path:
-    """Where a folder of the catalog lies."""
+    """The path of a folder of the catalog."""
     return _ROOT / _HOMES.get(folder, folder)
 
 
 def load_module(folder: str, name: str) -> ModuleType:
-    """The module `name` of a folder, imported."""
-    return importlib.import_module(f"hbmp.{_HOMES.get(folder, folder).replace('/', '.')}.{name}")
+    """Import the module `name` of a folder. Without torch, ImportError names the extra that installs it."""
+    try:
+        return importlib.import_module(f"hbmp.{_HOMES.get(folder, folder).replace('/', '.')}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"The {_singular(folder)} {name!r} needs torch: pip install 'hbmp[learn]'") from None
 
 
 def load(folder: str, name: str) -> type:
@@ -48,7 +53,7 @@ def load(folder: str, name: str) -> type:
 
 
 def _belongs_to(value, module: ModuleType) -> bool:
-    """Whether this is a class of the module, or of a package whose `__init__` gives it out."""
+    """Whether this is a class of the module, or of a package that exports it in `__init__`."""
     inside = getattr(value, "__module__", "")
     return inspect.isclass(value) and (inside == module.__name__ or inside.startswith(f"{module.__name__}."))
 
@@ -62,14 +67,17 @@ def load_class(folder: str, class_name: str) -> type:
 
 
 def resolve(folder: str, piece):
-    """A piece given by name or as an object: the name becomes an object with its default settings."""
+    """The object itself, or for a name an object with default settings."""
     return load(folder, piece)() if isinstance(piece, str) else piece
 
 
 def unknown(folder: str, name: str) -> str:
-    """One sentence for a name that does not exist, with the nearest that does."""
+    """Error message for a name that does not exist, with the nearest existing one."""
     known = names(folder)
-    singular = _SINGULAR.get(folder, folder.removesuffix("s"))
     close = difflib.get_close_matches(str(name), known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"No {singular} called {name!r}.{hint} There are {len(known)}: {', '.join(known)}."
+    return f"No {_singular(folder)} called {name!r}.{hint} There are {len(known)}: {', '.join(known)}."
+
+
+def _singular(folder: str) -> str:
+    return _SINGULAR.get(folder, folder.removesuffix("s"))

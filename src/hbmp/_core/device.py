@@ -1,40 +1,90 @@
-"""The border to torch: which device computes, and the one place where arrays cross over and back."""
+"""The border to torch: which device computes, and the one place where arrays are sent to it and back.
+
+Torch is optional. Without it `send` returns the NumPy array itself, so code written with operators that both libraries
+share (`@`, `**`, slicing, `clip`) runs on the CPU in NumPy. Training needs torch: `require_torch` reports what to
+install.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.util
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 
-def pick_device(device: str = "auto") -> str:
-    """`"auto"` is the GPU where torch sees one, the CPU otherwise; a named device that is missing is refused."""
-    import torch
+@functools.cache
+def has_torch() -> bool:
+    """Whether torch is installed. Torch is looked up, not imported."""
+    if "torch" in sys.modules:
+        return sys.modules["torch"] is not None
+    try:
+        return importlib.util.find_spec("torch") is not None
+    except ImportError:
+        return False
 
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+
+def require_torch(user: str) -> None:
+    """Raise ImportError with the command that installs torch; `user` names the class or feature that trains by it."""
+    if not has_torch():
+        raise ImportError(f"{user} trains by torch: pip install 'hbmp[learn]'")
+
+
+def pick_device(device: str = "auto") -> str:
+    """Resolve `"auto"` to the GPU if torch finds one, else the CPU. Raise ValueError for a named device not present."""
     kind = str(device).split(":", maxsplit=1)[0]
-    if kind not in ("cpu", "cuda"):
+    if device != "auto" and kind not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', found {device!r}.")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device here. Use device='cpu'.")
+    cuda = kind != "cpu" and _has_cuda()
+    if device == "auto":
+        return "cuda" if cuda else "cpu"
+    if kind == "cuda" and not cuda:
+        raise ValueError(f"device={device!r} is not available: torch finds no CUDA device. Use device='cpu'.")
     return str(device)
 
 
-def to_torch(array: np.ndarray, device: str):
-    """An array as a tensor on `device`; on the CPU it shares the array's memory."""
+def to_torch(array: np.ndarray, device: str) -> Any:
+    """Return an array as a tensor on `device`. On the CPU the tensor shares the memory of the array."""
     import torch
 
     return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
 
 
-def to_numpy(tensor) -> np.ndarray:
-    """A tensor of any device as an array."""
-    return tensor.detach().cpu().numpy()
+def send(array: np.ndarray, device: str) -> Any:
+    """Return `array` as a tensor on `device`, or unchanged where torch is not installed."""
+    return to_torch(array, device) if has_torch() else array
 
 
-def autocast(device: str, precision: str):
-    """A context in which a network computes in "bf16" or "fp16"; with "float32" it changes nothing."""
+def to_numpy(tensor: Any) -> np.ndarray:
+    """Return a tensor of any device as an array. An array is returned unchanged."""
+    return tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu().numpy()
+
+
+def as_float32(values: Any) -> Any:
+    """Convert a tensor or an array to single precision."""
+    return values.astype(np.float32) if isinstance(values, np.ndarray) else values.float()
+
+
+def as_int64(values: Any) -> Any:
+    """Convert a tensor or an array to 64-bit integers."""
+    return values.astype(np.int64) if isinstance(values, np.ndarray) else values.long()
+
+
+def level_of(values: Any, thresholds: Any) -> Any:
+    """Count the increasing thresholds below each value: 0 up to the first threshold, then 1, and so on."""
+    if isinstance(values, np.ndarray):
+        return np.searchsorted(thresholds, values)
+    import torch
+
+    return torch.bucketize(values, thresholds)
+
+
+def autocast(device: str, precision: str) -> Any:
+    """Return a context in which networks compute in "bf16" or "fp16". It changes nothing for "float32"."""
     import torch
 
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
@@ -42,8 +92,11 @@ def autocast(device: str, precision: str):
 
 
 @contextlib.contextmanager
-def threads_for(operations: float):
-    """One torch thread while operations are few: waiting for a second one costs more than it brings."""
+def threads_for(operations: float) -> Iterator[None]:
+    """Limit torch to one thread for fewer than 5e8 operations, where a second thread costs more than it saves."""
+    if not has_torch():
+        yield
+        return
     import torch
 
     before = torch.get_num_threads()
@@ -53,3 +106,11 @@ def threads_for(operations: float):
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _has_cuda() -> bool:
+    if not has_torch():
+        return False
+    import torch
+
+    return torch.cuda.is_available()

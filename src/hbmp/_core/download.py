@@ -1,7 +1,7 @@
 """One file over HTTP into `NAME.part`: goes on where it broke off, tries again with growing pauses.
 
-A broken connection keeps what has come; the next try asks for the rest (`Range`), on condition that the file is still
-the same (`If-Range`, with the tag that the server gave, kept in `NAME.part.tag`). A server that does not know ranges
+A broken connection keeps the received bytes. The next attempt requests the rest (`Range`), on condition that the file
+is unchanged (`If-Range`, with the tag of the server, stored in `NAME.part.tag`). A server that does not support ranges
 sends the whole file, which then replaces the part.
 """
 
@@ -20,7 +20,7 @@ _PASSING = {408, 425, 429}  # and everything from 500 on: the server may answer 
 
 
 class DownloadError(OSError):
-    """A file could not be downloaded; the message says from where and why."""
+    """A file could not be downloaded. The message has the address and the reason."""
 
 
 class _Broken(Exception):
@@ -102,7 +102,7 @@ def _request(url: str, part: Path, have: int) -> urllib.request.Request:
 
 
 def _range_of(response, have: int) -> tuple[int, int | None]:
-    """(where the answer begins in the file, size of the whole file if told)."""
+    """(offset of the answer in the file, size of the whole file if known)."""
     length = response.headers.get("Content-Length")
     if response.status != 206:
         return 0, int(length) if length else None
@@ -110,7 +110,7 @@ def _range_of(response, have: int) -> tuple[int, int | None]:
     span, _, total = rest.partition("/")
     start = span.partition("-")[0]
     if unit != "bytes" or start != str(have):
-        raise _Broken(f"asked for bytes from {have}, the answer begins at {start or 'nowhere'}")
+        raise _Broken(f"requested bytes from {have}, the answer begins at {start or 'nowhere'}")
     return have, int(total) if total.isdigit() else None
 
 
@@ -137,7 +137,7 @@ def _copy(response, part: Path, start: int, total: int | None, bound: int, title
 
 def _remember_tag(response, part: Path) -> None:
     tag = response.headers.get("ETag", "")
-    if not tag or tag.startswith("W/"):  # a weak tag does not promise equal bytes
+    if not tag or tag.startswith("W/"):  # a weak tag does not guarantee equal bytes
         tag = response.headers.get("Last-Modified", "")
     if tag:
         _tag_file(part).write_text(tag, encoding="latin-1")

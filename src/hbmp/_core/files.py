@@ -1,4 +1,4 @@
-"""Files are written beside their place and renamed into it: a reader never meets half of one."""
+"""Atomic writes: files are written under a temporary name and renamed, so that no reader sees half of one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write_into_place(path: str | Path, content: bytes | str) -> Path:
-    """Write a whole file at once, replacing what was there; on any failure what was there stays. Text is UTF-8."""
+    """Write a whole file, replacing an earlier one. On any failure the earlier one stays. Text is UTF-8."""
     with beside(path) as part:
         part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     return Path(path)
@@ -18,7 +18,7 @@ def write_into_place(path: str | Path, content: bytes | str) -> Path:
 
 @contextlib.contextmanager
 def beside(path: str | Path) -> Iterator[Path]:
-    """A path to write to, renamed to `path` where the block ends well and removed where it does not."""
+    """A temporary path, renamed to `path` if the block succeeds and removed if it fails."""
     path = Path(path)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
@@ -29,7 +29,7 @@ def beside(path: str | Path) -> Iterator[Path]:
 
 
 def check_place(path: str | Path | None) -> None:
-    """Say in a sentence that a file could not be written there, before work is done for it; None is no file."""
+    """Raise ValueError if a file cannot be written there, before any work is done. None is no file."""
     if path is None:
         return
     path = Path(path)

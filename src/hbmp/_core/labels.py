@@ -1,4 +1,4 @@
-"""Labels as users have them, checked once: classes of any type, or rows of 0/1 labels, dense or sparse."""
+"""Checks of labels in the forms users have: classes of any type, or rows of 0/1 labels, dense or sparse."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import numpy as np
 from scipy import sparse
 
 _MISSING = ("NoneType", "NAType", "NaTType")
-_SEVERAL = (
-    "for several labels an instance pass the 0/1 matrix that sklearn.preprocessing.MultiLabelBinarizer makes of them."
-)
+_SEVERAL = "for several labels per instance pass the 0/1 matrix from sklearn.preprocessing.MultiLabelBinarizer."
 
 
 def is_label_matrix(y) -> bool:
-    """Whether y holds label sets (one row of 0/1 an instance) rather than one class an instance."""
+    """Whether y is multi-label (one row of 0/1 per instance) instead of one class per instance."""
     return sparse.issparse(y) or np.ndim(y) == 2
 
 
 def has_label_sets(y) -> bool:
-    """Whether y is a label matrix of several columns; one column holds classes."""
+    """Whether y is a label matrix of several columns. One column holds classes."""
     return is_label_matrix(y) and y.shape[1] > 1
 
 
 def as_array(y, name: str = "y") -> np.ndarray:
-    """Labels as NumPy holds them; sequences of unequal length, which it cannot hold, are told what to do."""
+    """Labels as an array. Raises ValueError for sequences of unequal length."""
     try:
         return np.asarray(y)
     except ValueError as error:
@@ -30,12 +28,12 @@ def as_array(y, name: str = "y") -> np.ndarray:
 
 
 def as_classes(y, name: str = "y") -> np.ndarray:
-    """One class an instance, shape (n,), of any sortable type."""
+    """One class per instance, shape (n,), of any sortable type."""
     classes = as_array(y, name)
     if classes.ndim == 2 and classes.shape[1] == 1:
         classes = classes[:, 0]
     if classes.ndim != 1:
-        raise ValueError(f"{name} must hold one class an instance, shape (n,); found shape {classes.shape}.")
+        raise ValueError(f"{name} must hold one class per instance, shape (n,); found shape {classes.shape}.")
     if classes.dtype.kind in "fc" and not np.isfinite(classes).all():
         raise ValueError(f"{name} holds NaN or infinity; every instance needs a class.")
     if classes.dtype.kind in "mMOT" and _any_missing(classes):
@@ -51,25 +49,27 @@ def as_label_sets(y, name: str = "y") -> np.ndarray:
     """Rows of 0/1 labels, shape (n, c), float32, dense."""
     dense = y.toarray() if sparse.issparse(y) else as_array(y, name)
     if dense.ndim != 2:
-        raise ValueError(f"{name} must hold label sets, an (n, labels) matrix of 0 and 1; found shape {dense.shape}.")
+        raise ValueError(
+            f"{name} must be multi-label data, an (n, labels) matrix of 0 and 1; found shape {dense.shape}."
+        )
     refuse_words(dense, name)
     wrong = dense[(dense != 0) & (dense != 1)]
     if wrong.size:
         raise ValueError(
-            f"{name} is read as label sets, where every value is 0 or 1; found {wrong[0]}. "
-            "For one class an instance pass a vector."
+            f"{name} is read as multi-label data, where every value is 0 or 1; found {wrong[0]}. "
+            "For one class per instance pass a vector."
         )
     return np.ascontiguousarray(dense, dtype=np.float32)
 
 
 def refuse_words(matrix, name: str = "y") -> None:
-    """Label sets written as words in rows are told to come as numbers."""
+    """Raise ValueError for label matrices of words instead of numbers."""
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold 0 and 1; found values of type {matrix.dtype}: {_SEVERAL}")
 
 
 def distinct_rows(rows: np.ndarray):
-    """(distinct rows in sorted order, row of each instance, counts); packs the bits first, which sorts 10x faster."""
+    """(distinct rows in sorted order, row of each instance, counts). Packed bits are sorted, which is 10x faster."""
     packed = np.packbits(rows.astype(bool), axis=1)
     keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
     _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
@@ -81,7 +81,7 @@ def _sortable(classes: np.ndarray) -> bool:
 
 
 def _any_missing(classes: np.ndarray) -> bool:
-    """Whether one is None, NaN, NaT, or missing in the way of pandas, which need not be installed."""
+    """Whether a value is None, NaN, NaT, or a missing value of pandas, which need not be installed."""
     if classes.dtype.kind in "mM":
         return bool(np.isnat(classes).any())
     floats = [value for value in classes if isinstance(value, float)]

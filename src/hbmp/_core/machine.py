@@ -1,4 +1,4 @@
-"""The machine and the versions a result was made with."""
+"""The machine and the library versions that produced a result."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import platform
 from functools import cache
 from pathlib import Path
 
+from hbmp._core.memory import total_memory
+
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "faiss-cpu")
 
 
 @cache
 def describe(device: str) -> dict:
-    """Processor, cores, memory and, where `device` is a GPU, its name."""
+    """Processor, cores, memory and, if `device` is a GPU, its name."""
     found = {"cpu": _cpu_model(), "cores": os.cpu_count(), "memory_gb": _memory_gb()}
     if device.startswith("cuda"):
         import torch
@@ -24,7 +26,7 @@ def describe(device: str) -> dict:
 
 @cache
 def versions() -> dict[str, str]:
-    """Python and the libraries that decide the numbers."""
+    """Versions of Python and of the libraries that determine the numbers."""
     found = {"python": platform.python_version()}
     for library in _LIBRARIES:
         try:
@@ -44,4 +46,4 @@ def _cpu_model() -> str:
 
 
 def _memory_gb() -> int:
-    return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)
+    return round(total_memory() / 2**30)

@@ -21,7 +21,7 @@ MOVED = {
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds a moved module, and whatever lies in it, under its former name."""
+    """Finder of moved modules and their contents under their former names."""
 
     def find_spec(self, fullname, path=None, target=None):
         """The specification of an alias, or None for every other name."""
@@ -33,7 +33,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Alias(importlib.abc.Loader):
-    """Gives the module that stands elsewhere, unchanged."""
+    """Loader that returns the moved module unchanged."""
 
     def __init__(self, name: str):
         self._name = name
@@ -45,7 +45,7 @@ class _Alias(importlib.abc.Loader):
         return module
 
     def exec_module(self, module):
-        """Undo what the import system writes into a module that it believes to be new."""
+        """Undo the changes of the import system to a module that it takes for new."""
         module.__spec__ = self._spec
 
 

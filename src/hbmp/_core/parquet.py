@@ -1,8 +1,8 @@
-"""Feature arrays from Parquet: one list column, or one number column a feature; `labels` and `split` beside. Labels
+"""Feature arrays from Parquet: one list column, or one number column per feature, with `labels` and `split`. Labels
 alone too, for images.
 
-The list column is called `features`, or anything where it is the only one. `labels` may hold one class a row, or a list
-of label names a row, which become an (n, c) matrix of 0 and 1.
+The list column is called `features`, or anything where it is the only one. `labels` may hold one class per row, or a
+list of label names per row, which becomes an (n, c) matrix of 0 and 1.
 """
 
 from __future__ import annotations

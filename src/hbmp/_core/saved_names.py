@@ -20,7 +20,9 @@ PARTS = {
     "parts/label_queries": "hbmp.methods.hbmp.label_queries:LabelQueries",
     "parts/label_votes": "hbmp.methods.hbmp.label_votes:LabelVotes",
     "parts/plan": "hbmp.methods.hbmp.plan:Plan",
+    "parts/recall-estimate": "hbmp.methods.hbmp.recall:RecallEstimate",
     "parts/rebuilding": "hbmp.methods.hbmp.unlabelled:Rebuilding",
+    "parts/detail_bits": "hbmp.methods.hbmp.detail:DetailBits",
 }
 FORMAT_1 = {  # format 1 named the file and class of each part; this list is complete
     "hbmp.methods._anchors:AnchorKernel": "parts/anchor_kernel",

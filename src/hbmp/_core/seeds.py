@@ -1,4 +1,4 @@
-"""Randomness only through `random_state`: no function of this package touches a global generator."""
+"""Randomness only through `random_state`: no function of this package uses a global generator."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import numbers
 
 import numpy as np
 
+RandomState = int | np.random.Generator | np.random.RandomState | None
 
-def as_generator(random_state) -> np.random.Generator:
-    """A generator from None (fresh entropy), a whole number, a Generator or a RandomState."""
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a generator for None (fresh entropy), a whole number, a Generator or a RandomState."""
     if random_state is None or isinstance(random_state, numbers.Integral):
-        return np.random.default_rng(random_state)  # type: ignore[arg-type]
+        return np.random.default_rng(random_state)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -19,5 +21,5 @@ def as_generator(random_state) -> np.random.Generator:
 
 
 def draw_seed(generator: np.random.Generator) -> int:
-    """A seed for a part that takes a whole number."""
+    """Draw a seed for a part that takes a whole number."""
     return int(generator.integers(2**31))

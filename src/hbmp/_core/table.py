@@ -1,4 +1,4 @@
-"""A table of texts that renders as Markdown and as HTML."""
+"""A table of text cells that renders as Markdown and as HTML."""
 
 from __future__ import annotations
 

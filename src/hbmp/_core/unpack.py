@@ -1,4 +1,4 @@
-"""Archives unpacked with nothing trusted: only plain files and folders, only below the folder asked for.
+"""Safe unpacking of archives: only plain files and folders, only below the given folder.
 
 Absolute names, `..`, links, devices and archives larger than announced are refused, and then nothing is left behind:
 an archive is unpacked into a folder of its own first and its files are moved into place when all of it was sound.
@@ -27,7 +27,7 @@ _DAMAGES = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAErr
 
 
 def is_archive(path) -> bool:
-    """Whether a file name is that of an archive we unpack."""
+    """Whether a file name has the ending of a supported archive."""
     return str(path).lower().endswith(_ENDINGS)
 
 

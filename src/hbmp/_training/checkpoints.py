@@ -1,7 +1,7 @@
-"""A training on disk, so that one that was killed goes on as if nothing had happened: safetensors, never pickle.
+"""Training state on disk, from which a killed training resumes exactly: safetensors, never pickle.
 
-One file holds all: tensors as they are, everything else as JSON in the file's header. It is written beside its place
-and renamed into it, so there is always one whole checkpoint, the old or the new.
+One file holds everything: tensors as they are, the rest as JSON in the header. The file is written under a temporary
+name and renamed, so there is always one complete checkpoint, the old one or the new one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _FILE = "training.safetensors"
 
 
 class Checkpoints:
-    """Saves the state of a training into a folder, at most every `minutes`, and gives it back.
+    """Store for the state of a training in a folder, saved at most every `minutes`.
 
-    about: what is being trained, as JSON has it; a checkpoint of something else is refused, not resumed.
+    `about` describes the training in JSON types. A checkpoint of another training raises ValueError.
     """
 
     def __init__(self, folder, about: dict, *, minutes: float = 10.0):
@@ -28,7 +28,7 @@ class Checkpoints:
 
     @property
     def due(self) -> bool:
-        """Whether the last one is older than `minutes`."""
+        """Whether the last checkpoint is older than `minutes`."""
         return time.monotonic() - self._last >= self._seconds
 
     def save(self, state: dict) -> None:
@@ -43,7 +43,7 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def load(self) -> dict | None:
-        """The saved state, or None where there is none yet."""
+        """The saved state, or None if there is none."""
         from safetensors import safe_open
 
         if not self.path.is_file():
@@ -61,7 +61,7 @@ class Checkpoints:
 
 
 def _flatten(value, tensors: dict, key: str):
-    """The value with each tensor replaced by where it went."""
+    """The value with each tensor moved to `tensors` and replaced by its key."""
     import torch
 
     if isinstance(value, torch.Tensor):

@@ -1,8 +1,8 @@
-"""Several processes that train one network (`torchrun`): who I am, my share of a batch, everyone's scores.
+"""Several processes that train one network (`torchrun`): ranks, the rows of each process, and the gathered scores.
 
-Each process computes the scores of its share of a batch; all of them then see all scores, so a loss over pairs or
-triplets means the same as in one process. The gradient that comes back through `gather` is the sum over the processes,
-which DistributedDataParallel then averages: together exactly the gradient of one process with the whole batch.
+Each process computes the scores of its rows of a batch. All processes then gather all scores, so a loss over pairs or
+triplets is the same as in one process. The gradient through `gather` is the sum over the processes, and
+DistributedDataParallel averages it. Together this is exactly the gradient of one process with the whole batch.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import os
 
 
 def rank() -> int:
-    """The number of this process, 0 where there is one alone."""
+    """The number of this process; 0 if there is only one."""
     return int(os.environ.get("RANK", "0"))
 
 
 def world() -> int:
-    """How many processes train together."""
+    """Number of processes that train together."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def join(device: str) -> str:
-    """Join the group that `torchrun` started; returns this process's own device."""
+    """Join the process group that `torchrun` started; return the device of this process."""
     if world() == 1:
         return device
     import torch
@@ -33,7 +33,7 @@ def join(device: str) -> str:
         if own != "cpu":
             torch.cuda.set_device(own)
         distributed.init_process_group("gloo" if own == "cpu" else "nccl")
-        atexit.register(_leave)  # a process that ends with the group's threads running is aborted now and then
+        atexit.register(_leave)  # exiting while the threads of the group run sometimes aborts the process
     return own
 
 
@@ -45,7 +45,7 @@ def _leave() -> None:
 
 
 def share(rows):
-    """This process's part of the rows of one batch; the few that do not divide evenly are left out."""
+    """The rows of a batch that this process computes. Rows that do not divide evenly are skipped."""
     if world() == 1:
         return rows
     even = len(rows) // world() * world()
@@ -53,7 +53,7 @@ def share(rows):
 
 
 def wrap(module):
-    """The module with gradients averaged over the processes."""
+    """Wrap the module so that gradients are averaged over the processes."""
     if world() == 1:
         return module
     from torch.nn.parallel import DistributedDataParallel
@@ -62,7 +62,7 @@ def wrap(module):
 
 
 def gather(tensor):
-    """Every process's rows, in the order of the processes; gradients flow back to the process they came from."""
+    """The rows of all processes in rank order. Gradients flow back to the process that computed each row."""
     if world() == 1:
         return tensor
     import torch
@@ -72,7 +72,7 @@ def gather(tensor):
 
 
 def wait() -> None:
-    """Let every process arrive here before any goes on."""
+    """Block until all processes have arrived here."""
     if world() > 1:
         from torch import distributed
 

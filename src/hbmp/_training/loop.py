@@ -1,10 +1,10 @@
-"""The one training loop for everything in torch: batches in, gradient steps, a schedule, checkpoints, a progress bar.
+"""The one training loop for everything in torch: batches, gradient steps, a schedule, checkpoints, a progress bar.
 
-A `Recipe` says how to train; `train` does it for any module, any batches and any loss. Batches come from an object
-with `batches(generator, start)` that yields tuples `(inputs, *rest)` from batch number `start` on; the loss is called
-as `loss(module(inputs), *rest)`. A loss with parameters of its own (proxies, a classifier) is a module too and is
-trained along. A batch may ask the loss more than once (mixup, `accumulate`), so a loss does not count calls: where it
-has `after_step()` or `after_epoch()`, these are called once after each step of the optimiser and each epoch.
+A `Recipe` holds the settings; `train` applies them to any module, batches and loss. Batches come from an object with
+`batches(generator, start)` that yields tuples `(inputs, *rest)` from batch number `start` on. The loss is called as
+`loss(module(inputs), *rest)`. A loss with parameters (proxies, a classifier) is a module and is trained too. A batch
+may call the loss several times (mixup, `accumulate`), so a loss must not count calls. If it has `after_step()` or
+`after_epoch()`, these are called once after each optimiser step and each epoch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tqdm import tqdm
 
@@ -25,12 +26,36 @@ from hbmp._training.run import TrainingRun
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained.
+    """Settings of one training.
 
-    optimizer: "adamw" or "sgd" (with momentum). schedule: "one-cycle" (warm up, then cosine to zero), "step"
-    (multiplied by `step_factor` every `step_epochs`) or "constant". rates: multiples of `lr` for parameters whose name
-    starts with a prefix. accumulate: parts that a batch is computed in, one after the other. ema: how much of the
-    averaged weights each step keeps, 0 for none.
+    Parameters
+    ----------
+    epochs : int, default=30
+        Passes over the data.
+    batch_size : int, default=256
+        Samples per step.
+    lr : float, default=1e-3
+        Highest learning rate.
+    weight_decay : float, default=1e-4
+        Weight decay of the optimiser.
+    optimizer : {"adamw", "sgd"}, default="adamw"
+        The optimiser.
+    momentum : float, default=0.9
+        Momentum of "sgd".
+    schedule : {"one-cycle", "step", "constant"}, default="one-cycle"
+        "one-cycle" warms up, then falls to 0 by a cosine. "step" multiplies by `step_factor` every `step_epochs`.
+    rates : tuple of (str, float), default=()
+        Multiples of `lr` for parameters whose name starts with the prefix.
+    precision : {"float32", "bf16", "fp16"}, default="float32"
+        Precision of the forward pass.
+    accumulate : int, default=1
+        Parts that a batch is split into, computed one after the other.
+    ema : float, default=0.0
+        Decay of the exponential moving average of the weights. 0 keeps no average.
+    compile : bool, default=False
+        Compile the module.
+    patience : int or None, default=None
+        Epochs without a better validation score after which training stops.
     """
 
     epochs: int = 30
@@ -50,7 +75,7 @@ class Recipe:
     patience: int | None = None
 
     def lr_factor(self, progress: float) -> float:
-        """Learning rate at a share of the training done, as a multiple of `lr`."""
+        """Learning rate as a multiple of `lr`, for a progress of training from 0 to 1."""
         if self.schedule == "one-cycle":
             warm = 0.1
             if progress < warm:
@@ -60,11 +85,11 @@ class Recipe:
             return self.step_factor ** (int(progress * self.epochs) // self.step_epochs)
         return 1.0
 
-    def make_optimizer(self, named_parameters):
-        """The optimiser this recipe names, with one group of parameters a rate."""
+    def make_optimizer(self, named_parameters: Iterable[tuple[str, Any]]) -> Any:
+        """The optimiser that this recipe names, with one parameter group per rate."""
         import torch
 
-        groups: dict[float, list] = {}
+        groups: dict[float, list[Any]] = {}
         for name, parameter in named_parameters:
             factor = next((rate for prefix, rate in self.rates if name.startswith(prefix)), 1.0)
             groups.setdefault(factor, []).append(parameter)
@@ -78,16 +103,16 @@ class Recipe:
 
 
 class ArrayBatches:
-    """Shuffled batches of arrays that lie on the device already: rows of `inputs` with rows of each of `rest`."""
+    """Shuffled batches of tensors that are on the device already: rows of `inputs` with rows of each of `rest`."""
 
-    def __init__(self, inputs, *rest, batch_size: int):
+    def __init__(self, inputs: Any, *rest: Any, batch_size: int):
         self.tensors, self.batch_size = (inputs, *rest), batch_size
 
     def __len__(self) -> int:
         return math.ceil(len(self.tensors[0]) / self.batch_size)
 
-    def batches(self, generator, start: int = 0):
-        """One pass in a fresh order, from batch number `start` on."""
+    def batches(self, generator: Any, start: int = 0) -> Iterator[tuple[Any, ...]]:
+        """One epoch in a new order, from batch number `start` on."""
         import torch
 
         order = torch.randperm(len(self.tensors[0]), generator=generator).to(self.tensors[0].device)
@@ -97,8 +122,8 @@ class ArrayBatches:
 
 
 @contextlib.contextmanager
-def seeded(seed: int, device: str = "cpu"):
-    """Torch's own draws (weights at the start, dropout) from a seed, with the global generator put back after."""
+def seeded(seed: int, device: str = "cpu") -> Iterator[None]:
+    """Seed torch's own draws (initial weights, dropout) inside this context; restore the global generator after it."""
     import torch
 
     devices = [torch.device(device)] if str(device).startswith("cuda") else []
@@ -108,26 +133,53 @@ def seeded(seed: int, device: str = "cpu"):
 
 
 def train(
-    module,
-    data,
-    loss: Callable,
+    module: Any,
+    data: Any,
+    loss: Callable[..., Any],
     recipe: Recipe,
     *,
     seed: int,
     progress: bool = False,
     label: str = "training",
-    monitor: Callable | None = None,
-    validate: Callable | None = None,
-    checkpoint: str | None = None,
+    monitor: Callable[..., Any] | None = None,
+    validate: Callable[[Any], float] | None = None,
+    checkpoint: Any = None,
     checkpoint_minutes: float = 10.0,
-    callbacks: Sequence[Callable[[Mapping], None]] = (),
+    callbacks: Sequence[Callable[[Mapping[str, Any]], None]] = (),
 ) -> list[float]:
-    """Train `module` in place; returns the mean loss of each epoch.
+    """Train `module` in place.
 
-    monitor(scores, *rest): a share that the progress bar shows, such as bits that miss their target. validate(module):
-    a score after each epoch, higher is better; the best weights are kept, and training stops after `patience` epochs
-    without a better one. checkpoint: a folder; a training that finds its own checkpoint there goes on from it.
-    callbacks: called after each epoch with what happened in it.
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The network.
+    data : object with `batches(generator, start)` and a length
+        The batches.
+    loss : callable or torch.nn.Module
+        Called as `loss(scores, *rest)`.
+    recipe : Recipe
+        The settings.
+    seed : int
+        Seed of the order of the samples.
+    progress : bool, default=False
+        Show a progress bar on stderr.
+    label : str, default="training"
+        Text of the progress bar.
+    monitor : callable, optional
+        Called as `monitor(scores, *rest)` per batch; its mean, such as the bit error rate, is shown in the bar.
+    validate : callable, optional
+        Called as `validate(module)` after each epoch; returns a score, higher is better. The best weights are kept.
+    checkpoint : str or path, optional
+        Folder for checkpoints. A training that finds its own checkpoint there resumes from it.
+    checkpoint_minutes : float, default=10.0
+        The most minutes between checkpoints.
+    callbacks : sequence of callable, default=()
+        Called after each epoch with a mapping of its figures.
+
+    Returns
+    -------
+    history : list of float
+        Mean loss of each epoch.
     """
     training = TrainingRun(module, data, loss, recipe, seed, monitor)
     saved = None

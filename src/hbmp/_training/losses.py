@@ -7,28 +7,32 @@ u      targets   (n, b) in {-1, +1}
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 NAMES = ("hinge", "logistic", "smooth", "squared")
 
-SMOOTHING = 0.1  # of a target that is taken as not certain, in "smooth"
+SMOOTHING = 0.1  # twice the probability that "smooth" assumes for a wrong target bit
 
 
-def code_loss(name: str, importance=None):
+def code_loss(name: str, importance: Any = None) -> Callable[..., Any]:
     """The loss `(scores, targets, counts=None) -> scalar`: mean over samples, sum over bits as in the released code.
 
-    importance: (b,) weights of the bits, or None for equal ones; counts: (n, b) how much each bit of a sample counts.
+    `importance` has one weight per bit, (b,), or is None for equal weights. `counts` has one weight per bit of each
+    sample, (n, b).
     """
     from torch.nn import functional as F
 
-    def hinge(margin):
+    def hinge(margin: Any) -> Any:
         return F.relu(1 - margin)
 
-    def logistic(margin):
+    def logistic(margin: Any) -> Any:
         return F.softplus(-margin)
 
-    def smooth(margin):  # logistic, as if each target bit were wrong with probability SMOOTHING / 2
+    def smooth(margin: Any) -> Any:  # logistic, with each target bit wrong with probability SMOOTHING / 2
         return F.softplus(-margin) + SMOOTHING / 2 * margin
 
-    def squared(margin):
+    def squared(margin: Any) -> Any:
         return (1 - margin).square()
 
     choices = {"hinge": hinge, "logistic": logistic, "smooth": smooth, "squared": squared}
@@ -36,7 +40,7 @@ def code_loss(name: str, importance=None):
         raise ValueError(f"loss must be one of {', '.join(map(repr, NAMES))}; found {name!r}.")
     bound = choices[name]
 
-    def loss(scores, targets, counts=None):
+    def loss(scores: Any, targets: Any, counts: Any = None) -> Any:
         per_bit = bound(scores * targets)
         if counts is not None:
             per_bit = per_bit * counts

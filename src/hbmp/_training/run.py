@@ -1,4 +1,4 @@
-"""A training as it goes on: one step after the other, and all that a checkpoint must hold to go on from any of them."""
+"""The state of a training: its steps, and everything that a checkpoint must hold to resume from any of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PRECISIONS = ("float32", "bf16", "fp16")
 
 
 class TrainingRun:
-    """All that changes while a network is trained: what a checkpoint holds."""
+    """Everything that changes while a network is trained, which is what a checkpoint holds."""
 
     def __init__(self, module, data, loss, recipe, seed: int, monitor):
         import torch
@@ -46,17 +46,17 @@ class TrainingRun:
 
     @property
     def step(self) -> int:
-        """Batches done since the beginning."""
+        """Number of batches since the start of training."""
         return self.epoch * len(self.data) + self.batch
 
     @property
     def stopped(self) -> bool:
-        """Whether validation has not risen for longer than the recipe's patience."""
+        """Whether the validation score has not risen for more epochs than the recipe's patience."""
         patience = self.recipe.patience
         return patience is not None and self.best is not None and self.epoch - self.best[1] > patience
 
     def steps(self):
-        """The batches of this epoch that are not done yet, each one taken before it is yielded."""
+        """Train on the remaining batches of this epoch; yield the count after each."""
         self.order.set_state(self.order_at_start)
         for batch in self.data.batches(self.order, self.batch):
             self._take_step(*batch)
@@ -64,7 +64,6 @@ class TrainingRun:
             yield self.batch
 
     def _take_step(self, inputs, *rest) -> None:
-
         recipe = self.recipe
         factor = recipe.lr_factor(self.step / max(1, recipe.epochs * len(self.data)))
         for group in self.optimizer.param_groups:
@@ -83,11 +82,11 @@ class TrainingRun:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
-        self._tell_loss("after_step")
+        self._notify_loss("after_step")
         self._update_average()
 
-    def _tell_loss(self, moment: str) -> None:
-        """Call `after_step` or `after_epoch` of the loss, or of the loss inside it, where it has one."""
+    def _notify_loss(self, moment: str) -> None:
+        """Call `after_step` or `after_epoch` of the loss, or of a loss inside it, if it has one."""
         for part in self.loss.modules() if hasattr(self.loss, "modules") else ():
             getattr(part, moment, _nothing)()
 
@@ -96,7 +95,7 @@ class TrainingRun:
 
         if self.average is None:
             return
-        # early averages forget the start faster, or it would weigh too much
+        # early averages decay faster, so that the initial weights do not dominate
         keep = min(self.recipe.ema, (1 + self.step) / (10 + self.step))
         real = [place for place, average in enumerate(self.average) if average.is_floating_point()]
         values = self._values()
@@ -106,8 +105,8 @@ class TrainingRun:
                 self.average[place].copy_(values[place])
 
     def end_epoch(self, validate, seconds: float) -> dict:
-        """Close the epoch; what happened in it."""
-        self._tell_loss("after_epoch")
+        """Close the epoch and return its figures."""
+        self._notify_loss("after_epoch")
         loss, unmatched = (self.totals / max(1, self.batch)).tolist()
         rate = self.batch * self.recipe.batch_size / max(seconds, 1e-9)
         self.history.append(loss)
@@ -132,7 +131,7 @@ class TrainingRun:
 
     @contextlib.contextmanager
     def _averaged(self):
-        """The averaged weights in the module for a while, where there are any."""
+        """Inside this context the module has the averaged weights, if there are any."""
         if self.average is None:
             yield
             return
@@ -151,7 +150,7 @@ class TrainingRun:
             value.copy_(new)
 
     def finish(self) -> None:
-        """Leave the best or averaged weights in the module, and everything ready for use."""
+        """Put the best or the averaged weights into the module and set it to evaluation mode."""
         if self.best is not None:
             self._put(self.best[2])
         elif self.average is not None:
@@ -159,7 +158,7 @@ class TrainingRun:
         self.trained.eval()
 
     def state(self) -> dict:
-        """All that a checkpoint must hold to go on exactly from here."""
+        """Everything that a checkpoint must hold to resume exactly from here."""
         import torch
 
         return {
@@ -178,7 +177,7 @@ class TrainingRun:
         }
 
     def restore(self, state: dict) -> None:
-        """Go back to where a checkpoint was taken."""
+        """Return to the state of a checkpoint."""
         import torch
 
         self.trained.load_state_dict(state["trained"])
@@ -200,4 +199,4 @@ class TrainingRun:
 
 
 def _nothing() -> None:
-    """What most losses do after a step."""
+    """Do nothing: most losses have no hook."""

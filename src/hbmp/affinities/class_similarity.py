@@ -1,33 +1,53 @@
-"""Classes that are alike to a degree: R is a given class-by-class matrix."""
+"""Classes with graded similarity: R is a given class-by-class matrix."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from hbmp._core.device import to_torch
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hbmp._core.device import send
 from hbmp._core.labels import as_classes
 from hbmp.affinities._shared.base import Affinity, each_instance, need_labels
 from hbmp.affinities.precomputed import check_affinity
 
 
 class ClassSimilarity(Affinity):
-    """A given similarity between classes. Items: the classes.
+    """Affinity from a given similarity between classes.
 
     Parameters
     ----------
-    similarity : (classes, classes) symmetric array in [-1, 1]
-        Row and column k belong to the k-th class in sorted order, or to `classes[k]`.
+    similarity : array-like of shape (n_classes, n_classes)
+        Symmetric, with values in [-1, 1]. Row and column k belong to the k-th class in sorted order, or to
+        `classes[k]`.
     classes : sequence, optional
-        The class behind each row; needed where y does not hold every class.
-    items : "classes" (default) or "instances"
+        The class of each row. Needed if y does not hold every class.
+    items : {"classes", "instances"}, default="classes"
+        What gets a target code.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class of each row of `similarity_`.
+    similarity_ : ndarray of shape (n_classes, n_classes), float32
+        The checked similarity.
+
+    Examples
+    --------
+    >>> from hbmp.affinities import ClassSimilarity
+    >>> similarity = [[1, 0.5, -1], [0.5, 1, -1], [-1, -1, 1]]
+    >>> affinity = ClassSimilarity(similarity, classes=["cat", "dog", "ship"]).fit(y=["dog", "cat", "ship"])
+    >>> affinity.cross(["dog"])
+    array([[ 0.5,  1. , -1. ]], dtype=float32)
     """
 
-    def __init__(self, similarity=None, *, classes=None, items: str = "classes"):
+    def __init__(self, similarity: ArrayLike | None = None, *, classes: Any = None, items: str = "classes"):
         self.similarity = similarity
         self.classes = classes
         self.items = items
 
-    def _reduce(self, X, y):
+    def _reduce(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.items not in ("classes", "instances"):
             raise ValueError(f"items must be 'classes' or 'instances', found {self.items!r}.")
         if self.similarity is None:
@@ -49,13 +69,13 @@ class ClassSimilarity(Affinity):
         counts = np.bincount(rows[:, 0], minlength=len(self.classes_))
         return np.arange(len(self.classes_))[:, None], rows[:, 0], counts
 
-    def _features(self, new) -> np.ndarray:
+    def _features(self, new: Any) -> np.ndarray:
         row_of = {value: row for row, value in enumerate(self.classes_.tolist())}
         found = [row_of.get(value, -1) for value in as_classes(new, "labels").tolist()]
         return np.array(found, dtype=np.int64).reshape(-1, 1)
 
-    def _values(self, a, b):
+    def _values(self, a: Any, b: Any) -> Any:
         if bool((a < 0).any()):
             raise ValueError("A class without a row in `similarity` has no affinity; add it there and fit again.")
-        table = to_torch(self.similarity_, a.device)
+        table = send(self.similarity_, a.device)
         return table[a[:, 0]][:, b[:, 0]]

@@ -1,7 +1,7 @@
-"""AlexNet in torchvision's layout, which most published deep hashing code starts from.
+"""AlexNet in the layout of torchvision, the starting point of most published deep hashing code.
 
-Five convolutions and two wide layers; the second gives the 4,096 features. The weights are torchvision's file, read
-without torchvision.
+Five convolutions and two wide layers, of which the second gives the 4,096 features. The weights are read from the file
+of torchvision, without torchvision.
 
 Reference: Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv:1404.5997, the
 single-tower network (no response normalisation); first in Krizhevsky, Sutskever & Hinton, NIPS 2012.
@@ -9,6 +9,10 @@ single-tower network (no response normalisation); first in Krizhevsky, Sutskever
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
 from torch import nn
 
 from hbmp.backbones._shared.base import Backbone
@@ -27,12 +31,21 @@ _NAMES = {  # torchvision counts its layers, activations and pools included
 
 
 class AlexNet(Backbone):
-    """57 million weights, 4,096 features (after the ReLU of layer 7).
+    """AlexNet: 57 million weights, 4,096 features (after the ReLU of layer 7).
 
     Parameters
     ----------
-    pretrained : the path of torchvision's alexnet-owt-7be5be79.pth (or the same as .safetensors), or False
-    dropout : share of values dropped before each wide layer while it is trained
+    pretrained : bool, str or path, default=True
+        Path of torchvision's alexnet-owt-7be5be79.pth (or the same as .safetensors), or False for random weights.
+    dropout : float, default=0.5
+        Fraction of values dropped before each wide layer in training.
+
+    Examples
+    --------
+    >>> from hbmp.backbones import AlexNet
+    >>> backbone = AlexNet(pretrained=False)
+    >>> backbone.size, backbone.weights_note
+    (224, 'random')
     """
 
     paper = "Krizhevsky et al., NIPS 2012"
@@ -40,12 +53,12 @@ class AlexNet(Backbone):
     mean = (0.485 * 255, 0.456 * 255, 0.406 * 255)
     scale = (0.229 * 255, 0.224 * 255, 0.225 * 255)
 
-    def __init__(self, *, pretrained=True, dropout=0.5):
+    def __init__(self, *, pretrained: bool | str | Path = True, dropout: float = 0.5):
         self.pretrained = pretrained
         self.dropout = dropout
 
     def architecture(self) -> nn.Module:
-        """Input sides in the comments; every convolution and wide layer is followed by ReLU."""
+        """Create the layers. Comments give input sides; ReLU follows every convolution and wide layer."""
         layers: dict[str, nn.Module] = {
             "conv1": nn.Conv2d(3, 64, 11, stride=4, padding=2),  # 224
             "relu1": nn.ReLU(inplace=True),
@@ -70,8 +83,8 @@ class AlexNet(Backbone):
         }
         return he_start(Layers(layers, n_features=4096))
 
-    def read_weights(self):
-        """Torchvision's state dict; its last layer, the 1,000 classes, stays unused."""
+    def read_weights(self) -> Mapping[str, torch.Tensor]:
+        """Read the state dict of torchvision. Its last layer, the 1,000 classes, is not used."""
         if self.pretrained is True:
             raise ValueError(
                 "AlexNet needs torchvision's weights as a file: get alexnet-owt-7be5be79.pth from "
@@ -81,6 +94,6 @@ class AlexNet(Backbone):
         return read_tensors(self.weights_path())
 
     def name_in_file(self, name: str) -> str:
-        """`conv2.bias` is `features.3.bias` there."""
+        """Name in the file: `conv2.bias` is `features.3.bias`."""
         layer, value = name.split(".")
         return f"{_NAMES[layer]}.{value}"

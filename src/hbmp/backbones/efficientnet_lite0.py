@@ -1,15 +1,15 @@
-"""EfficientNet-Lite0, pretrained on ImageNet by a pip package: the default; small, quick and good (75.1 % top-1).
+"""EfficientNet-Lite0 with ImageNet weights from a pip package: the default, small, fast and accurate (75.1 % top-1).
 
-Inverted residual blocks (widen by 1×1, filter each channel alone, narrow by 1×1) in the layout of EfficientNet-B0; the
-Lite variant leaves out squeeze-and-excitation, bounds every activation by ReLU6 and fixes the widths of stem and head.
+Inverted residual blocks (widen by 1×1, filter each channel, narrow by 1×1) in the layout of EfficientNet-B0. The Lite
+variant has no squeeze-and-excitation, bounds every activation by ReLU6 and fixes the widths of stem and head.
 
 Reference: Tan & Le, EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks, ICML 2019, Table 1;
 Liu, Higher accuracy on vision models with EfficientNet-Lite, TensorFlow blog, 2020.
 
-    F̂_i    MBConv1, MBConv6   expansion   times the channels grow inside a block
+    F̂_i    MBConv1, MBConv6   expansion   factor of the channels inside a block
     k×k                       kernel      side of the depthwise filter
-    s                         stride      of a stage's first block; 1 in the others
-    Ĉ_i                       channels    a block gives
+    s                         stride      of the first block of a stage; 1 in the others
+    Ĉ_i                       channels    output of a block
     L̂_i                       blocks      in the stage
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -47,7 +48,7 @@ _NAMES = {  # convolution and batch normalisation in the package's file
 
 
 class _Block(nn.Module):
-    """Widen, filter each channel, narrow; the input is added where input and output are alike."""
+    """Widen, filter each channel, narrow. The input is added if it has the shape of the output."""
 
     def __init__(self, n_in: int, n_out: int, expansion: int, kernel: int, stride: int):
         super().__init__()
@@ -63,7 +64,9 @@ class _Block(nn.Module):
         return inputs + out if self.adds_input else out
 
 
-def _convolution(n_in: int, n_out: int, kernel: int, stride: int = 1, *, groups: int = 1, bounded: bool = True):
+def _convolution(
+    n_in: int, n_out: int, kernel: int, stride: int = 1, *, groups: int = 1, bounded: bool = True
+) -> Layers:
     """A convolution without bias, batch normalisation as in TensorFlow's training, and ReLU6 where bounded."""
     parts: dict[str, nn.Module] = {
         "conv": SameConv2d(n_in, n_out, kernel, stride, groups=groups, bias=False),
@@ -73,15 +76,26 @@ def _convolution(n_in: int, n_out: int, kernel: int, stride: int = 1, *, groups:
 
 
 class EfficientNetLite0(Backbone):
-    """3.4 million weights, 1,280 features; takes images of any size, 224 px being what it was trained on.
+    """EfficientNet-Lite0: 3.4 million weights, 1,280 features.
 
     Parameters
     ----------
-    pretrained : True (from the pip package), a file with the same state dict, or False
-    size : side of the input in pixels; smaller is quicker and less exact
+    pretrained : bool, str or path, default=True
+        True for the weights of the pip package, a file with the same state dict, or False for random weights.
+    size : int, default=224
+        Side of the input in pixels. Smaller images are faster and less accurate; the weights were trained at 224.
 
-    Departs from the published training: no dropped blocks and no dropout, because a hash function is a short
-    fine-tuning; whoever builds the head adds what dropout it wants.
+    Notes
+    -----
+    Departs from the published training: there is no dropout and no block is dropped, because a hash function needs
+    only a short fine-tuning.
+
+    Examples
+    --------
+    >>> from hbmp.backbones import EfficientNetLite0
+    >>> module = EfficientNetLite0(pretrained=False).build()
+    >>> module.n_features
+    1280
     """
 
     paper = "Tan & Le, ICML 2019"
@@ -89,12 +103,12 @@ class EfficientNetLite0(Backbone):
     mean = 127.0
     scale = 128.0
 
-    def __init__(self, *, pretrained=True, size=224):
+    def __init__(self, *, pretrained: bool | str | Path = True, size: int = 224):
         self.pretrained = pretrained
         self.size = size
 
     def architecture(self) -> nn.Module:
-        """Stem, sixteen blocks, head, and the average over the picture."""
+        """Create stem, sixteen blocks, head, and the average over the image."""
         layers: dict[str, nn.Module] = {"stem": _convolution(3, _STEM, 3, 2)}
         n_in, number = _STEM, 0
         for expansion, kernel, stride, channels, blocks in _STAGES:
@@ -104,12 +118,12 @@ class EfficientNetLite0(Backbone):
         layers["head"] = _convolution(n_in, _HEAD, 1)
         return he_start(Layers({**layers, "pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}, _HEAD))
 
-    def read_weights(self):
-        """Those of the package, or of a file with the package's names."""
+    def read_weights(self) -> Mapping[str, torch.Tensor]:
+        """Read the weights of the package, or of a file with the names of the package."""
         return read_tensors(_packaged_file() if self.pretrained is True else self.weights_path())
 
     def name_in_file(self, name: str) -> str:
-        """`block3.depthwise.conv.weight` is `_blocks.3._depthwise_conv.weight` there."""
+        """Name in the file: `block3.depthwise.conv.weight` is `_blocks.3._depthwise_conv.weight`."""
         *place, kind, value = name.split(".")  # kind: conv or norm; value: weight, bias, running_mean, …
         convolution, norm = _NAMES[place[-1]]
         block = f"_blocks.{place[0].removeprefix('block')}." if len(place) == 2 else ""
@@ -117,12 +131,12 @@ class EfficientNetLite0(Backbone):
 
     @property
     def weights_note(self) -> str:
-        """Which release of the package, or which file."""
+        """Release of the package, or name of the file."""
         if self.pretrained is not True:
             return super().weights_note
         try:
             return f"ImageNet, pip package {_PACKAGE} {importlib.metadata.version(_PACKAGE)}"
-        except importlib.metadata.PackageNotFoundError:  # a saved model needs the package no more
+        except importlib.metadata.PackageNotFoundError:  # a saved model does not need the package
             return f"ImageNet, pip package {_PACKAGE}"
 
 

@@ -1,18 +1,20 @@
-"""VGG-F, the network of the paper and of most deep hashing before 2018, from MatConvNet's own file.
+"""VGG-F, the network of the paper and of most deep hashing before 2018, from the file of MatConvNet.
 
-Five convolutions, local response normalisation after the first two, and two wide layers that give 4,096 features. The
-file `imagenet-vgg-f.mat` is read by SciPy: nothing in it is run.
+Five convolutions, local response normalisation after the first two, and two wide layers that give 4,096 features. SciPy
+reads the file `imagenet-vgg-f.mat`; no code in it is run.
 
 Reference: Chatfield, Simonyan, Vedaldi & Zisserman, Return of the Devil in the Details, BMVC 2014, Table 1, CNN-F.
 
     κ, α, β, N   2, 10⁻⁴, ¾, 5   response normalisation: y_c = x_c (κ + α Σ_{c' within N} x_c'²)^−β
-    H, W, I, O   filters in the file; torch wants (O, I, H, W)
-    Ā            mean_image      (3, 224, 224)  the average training image, kept with the weights
+    H, W, I, O   filters in the file; (O, I, H, W) in torch
+    Ā            mean_image      (3, 224, 224)  the average training image, stored with the weights
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +28,7 @@ _WINDOW, _KAPPA, _ALPHA, _BETA = 5, 2.0, 1e-4, 0.75
 
 
 class _MeanImage(nn.Module):
-    """Takes away what the average image differs from the mean colour, which `normalise` took away already."""
+    """Subtract the difference of the average image from the mean colour, which `normalise` has subtracted."""
 
     deviation: torch.Tensor
 
@@ -40,12 +42,21 @@ class _MeanImage(nn.Module):
 
 
 class VGGF(Backbone):
-    """57 million weights, 4,096 features (after the ReLU of layer 7).
+    """VGG-F: 57 million weights, 4,096 features (after the ReLU of layer 7).
 
     Parameters
     ----------
-    pretrained : the path of MatConvNet's imagenet-vgg-f.mat, or False
-    dropout : share of values dropped after each wide layer while it is trained
+    pretrained : bool, str or path, default=True
+        Path of MatConvNet's imagenet-vgg-f.mat, or False for random weights.
+    dropout : float, default=0.5
+        Fraction of values dropped after each wide layer in training.
+
+    Examples
+    --------
+    >>> from hbmp.backbones import VGGF
+    >>> backbone = VGGF(pretrained=False)
+    >>> backbone.size, backbone.weights_note
+    (224, 'random')
     """
 
     paper = "Chatfield et al., BMVC 2014"
@@ -53,12 +64,12 @@ class VGGF(Backbone):
     mean = (123.68, 116.779, 103.939)
     scale = 1.0
 
-    def __init__(self, *, pretrained=True, dropout=0.5):
+    def __init__(self, *, pretrained: bool | str | Path = True, dropout: float = 0.5):
         self.pretrained = pretrained
         self.dropout = dropout
 
     def architecture(self) -> nn.Module:
-        """Input sides in the comments. The wide layers are convolutions in the file: 6×6 and 1×1."""
+        """Create the layers. Comments give input sides. The wide layers are convolutions in the file: 6×6 and 1×1."""
         layers: dict[str, nn.Module] = {
             "centre": _MeanImage(self.size),
             "conv1": nn.Conv2d(3, 64, 11, stride=4),  # 224
@@ -86,8 +97,8 @@ class VGGF(Backbone):
         }
         return he_start(Layers(layers, n_features=4096))
 
-    def read_weights(self):
-        """Filters, biases and the average image of MatConvNet's file; its last layer, fc8, is left out."""
+    def read_weights(self) -> Mapping[str, torch.Tensor]:
+        """Read filters, biases and the average image of the MatConvNet file, without its last layer, fc8."""
         if self.pretrained is True:
             raise ValueError(
                 "VGG-F needs MatConvNet's weights as a file: get imagenet-vgg-f.mat from "
@@ -100,7 +111,7 @@ class VGGF(Backbone):
 
 
 def _response_norm() -> nn.LocalResponseNorm:
-    """Torch divides α by the window's width, MatConvNet does not."""
+    """Response normalisation; torch divides α by the width of the window, MatConvNet does not."""
     return nn.LocalResponseNorm(_WINDOW, alpha=_WINDOW * _ALPHA, beta=_BETA, k=_KAPPA)
 
 
@@ -119,7 +130,7 @@ def read_matconvnet(path: Path) -> dict[str, torch.Tensor]:
     tensors = {"averageImage": torch.from_numpy(_as_image(average))}
     for layer in layers:
         if str(layer.type) == "conv" and str(layer.name) in _LAYERS:
-            # Files before 2015 name the two, later ones keep them in a list.
+            # Files before 2015 name the two, later ones have a list.
             filters, biases = layer.weights if hasattr(layer, "weights") else (layer.filters, layer.biases)
             tensors[f"{layer.name}.weight"] = torch.from_numpy(_output_first(filters))
             tensors[f"{layer.name}.bias"] = torch.from_numpy(np.array(biases, dtype=np.float32).reshape(-1))
@@ -128,8 +139,8 @@ def read_matconvnet(path: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _layers_and_average(content: dict) -> tuple[np.ndarray, np.ndarray]:
-    """The layers and the average image; they stand at the top of the file, or in a structure `net`."""
+def _layers_and_average(content: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The layers and the average image, from the top level of the file or from its structure `net`."""
     top = vars(content["net"]) if "net" in content else content
     about = vars(top["meta"]) if "meta" in top else top
     return np.atleast_1d(top["layers"]), np.asarray(about["normalization"].averageImage, dtype=np.float32)
@@ -141,8 +152,8 @@ def _as_image(average: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(image.transpose(2, 0, 1))
 
 
-def _output_first(filters) -> np.ndarray:
-    """(H, W, I, O) to (O, I, H, W); SciPy drops sides of length one, which fc7's filters have."""
+def _output_first(filters: Any) -> np.ndarray:
+    """(H, W, I, O) to (O, I, H, W). SciPy drops sides of length one, which the filters of fc7 have."""
     filters = np.asarray(filters, dtype=np.float32)
     filters = filters if filters.ndim == 4 else filters.reshape(1, 1, *filters.shape)
     return np.ascontiguousarray(filters.transpose(3, 2, 0, 1))

@@ -1,13 +1,15 @@
 """CIFAR-10 in its official binary layout: 60,000 images of 32 × 32 pixels in ten classes.
 
-A batch is 10,000 records of 3,073 bytes: the class, then 1,024 bytes each of red, green and blue, row by row.
+A batch has 10,000 records of 3,073 bytes: the class, then 1,024 bytes each of red, green and blue, row by row.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp.datasets._shared.base import Data, DataSet, Remote
 from hbmp.datasets._shared.files import locate
@@ -19,7 +21,14 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 
 class CIFAR10(DataSet):
-    """Ten classes of small photographs, 50,000 to train and 10,000 to test, in that order."""
+    """Ten classes of small photographs: 50,000 to train, then 10,000 to test.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("cifar10").title
+    'CIFAR-10'
+    """
 
     title = "CIFAR-10"
     files = (
@@ -39,7 +48,18 @@ class CIFAR10(DataSet):
     unpacked_bytes = 256 * 2**20
 
     def load(self, folder: Path) -> Data:
-        """Images uint8 (60000, 32, 32, 3), labels (60000,); the official test images are the queries of the split."""
+        """Read images and labels.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the data set.
+
+        Returns
+        -------
+        Data
+            Images uint8 (60000, 32, 32, 3) and labels (60000,); the official test images are the queries of the split.
+        """
         records = [_read_batch(self._batch(folder, name)) for name in _BATCHES]
         labels = np.concatenate([batch[:, 0] for batch in records])
         planes = np.concatenate([batch[:, 1:] for batch in records]).reshape(-1, 3, 32, 32)
@@ -59,7 +79,7 @@ class CIFAR10(DataSet):
         return path
 
 
-def _read_batch(path: Path) -> np.ndarray:
+def _read_batch(path: Path) -> NDArray[Any]:
     """One batch as records (n, 3073) uint8."""
     content = np.fromfile(path, dtype=np.uint8)
     if content.size == 0 or content.size % _RECORD:

@@ -6,7 +6,14 @@ from hbmp.datasets.feature_arrays import FeatureArrays as _FeatureArrays
 
 
 class COCO(_FeatureArrays):
-    """Features of MS-COCO images with their label sets."""
+    """Features of MS-COCO images with their label sets.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("coco").title
+    'MS-COCO (features)'
+    """
 
     title = "MS-COCO (features)"
     licence = "Annotations CC BY 4.0; images under the flickr terms of use."

@@ -1,4 +1,4 @@
-"""The handwritten digits that come with scikit-learn: 1,797 images of 8 × 8 pixels, no files needed."""
+"""The handwritten digits that come with scikit-learn: 1,797 images of 8 × 8 pixels; no files needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from hbmp.datasets._shared.base import Data, DataSet
 
 
 class Digits(DataSet):
-    """Optical recognition of handwritten digits, the test part of the UCI data set."""
+    """Optical recognition of handwritten digits: the test part of the UCI data set.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.load("digits").features.shape
+    (1797, 64)
+    """
 
     title = "Digits (scikit-learn)"
     licence = "CC BY 4.0; Alpaydin and Kaynak, UCI Machine Learning Repository, 1998."
@@ -18,7 +25,18 @@ class Digits(DataSet):
     how_to_get = "It comes with scikit-learn: load it without fetching."
 
     def load(self, folder: Path) -> Data:
-        """Features (1797, 64) float32 in [0, 1], images uint8 (1797, 8, 8, 3)."""
+        """Read the data from scikit-learn.
+
+        Parameters
+        ----------
+        folder : Path
+            Not used.
+
+        Returns
+        -------
+        Data
+            Features (1797, 64) float32 in [0, 1] and images uint8 (1797, 8, 8, 3).
+        """
         from sklearn.datasets import load_digits
 
         pixels, labels = load_digits(return_X_y=True)

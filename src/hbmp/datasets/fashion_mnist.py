@@ -14,7 +14,14 @@ def _remote(filename: str, size: int, md5: str) -> Remote:
 
 
 class FashionMNIST(IDXDataSet):
-    """Clothing from a shop's catalogue, 60,000 to train and 10,000 to test."""
+    """Clothing from a shop's catalogue: 60,000 images to train and 10,000 to test.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("fashion-mnist").label_names[1]
+    'Trouser'
+    """
 
     title = "Fashion-MNIST"
     files = (

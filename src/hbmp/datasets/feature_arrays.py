@@ -1,21 +1,36 @@
-"""Feature arrays: a folder of `features.npy` with its labels, or one `.npz` or Parquet file with both.
+"""Feature arrays: a folder with `features.npy` and labels, or one `.npz` or Parquet file with both.
 
-Labels lie beside the features as `labels.npy` (classes, or rows of 0/1) or `labels.npz` with `labels` and, where it
-has them, `split` and `classes` (the names of the labels). Arrays in a folder are memory-mapped. No pickle is read.
+Labels are beside the features: `labels.npy` (classes, or rows of 0/1), or `labels.npz` with `labels` and, optionally,
+`split` and `classes` (the names of the labels). Arrays in a folder are memory-mapped. No pickle is read.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp._core.arrays import as_features, as_labels, read_npy, read_npz
 from hbmp.datasets._shared.base import Data, DataSet
 
 
 class FeatureArrays(DataSet):
-    """Any features, with or without labels."""
+    """Any features, with or without labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from hbmp import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "mine").mkdir()
+    ...     np.save(Path(folder) / "mine" / "features.npy", np.zeros((5, 2), dtype=np.float32))
+    ...     len(datasets.load("mine", folder))
+    5
+    """
 
     title = "A folder of feature arrays"
     licence = "Yours."
@@ -30,7 +45,18 @@ class FeatureArrays(DataSet):
     stand_in_for = ""
 
     def load(self, folder: Path) -> Data:
-        """Read a folder, or one `.npy`, `.npz` or `.parquet` file."""
+        """Read a folder, or one `.npy`, `.npz` or `.parquet` file.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder or file.
+
+        Returns
+        -------
+        Data
+            Features, and labels and split if there are any.
+        """
         folder = Path(folder)
         source = folder if folder.is_file() else self._features_file(folder)
         arrays = _read(source)
@@ -46,8 +72,19 @@ class FeatureArrays(DataSet):
             stand_in_for=self.stand_in_for,
         )
 
-    def as_split(self, given: np.ndarray) -> np.ndarray:
-        """The stored split as 0 query, 1 train, 2 further database, -1 unused, (n,) int8."""
+    def as_split(self, given: NDArray[Any]) -> NDArray[Any]:
+        """Check a stored split.
+
+        Parameters
+        ----------
+        given : ndarray of shape (n,)
+            0 query, 1 train, 2 further database, -1 unused.
+
+        Returns
+        -------
+        ndarray of int8, shape (n,)
+            The split.
+        """
         split = np.asarray(given)
         if not np.isin(split, (-1, 0, 1, 2)).all():
             raise ValueError(
@@ -62,7 +99,7 @@ class FeatureArrays(DataSet):
                 return folder / f"{self.features_file}.{ending}"
         raise self.missing(folder, f"{self.features_file}.npy")
 
-    def _labels(self, folder: Path) -> dict:
+    def _labels(self, folder: Path) -> dict[str, Any]:
         for ending in ("npz", "npy"):
             path = folder / f"{self.labels_file}.{ending}"
             if path.is_file():
@@ -70,8 +107,8 @@ class FeatureArrays(DataSet):
         return {}
 
 
-def _read(path: Path) -> dict:
-    """The arrays of one file by name; a lone array is the features."""
+def _read(path: Path) -> dict[str, Any]:
+    """The arrays of one file by name; a single array holds features."""
     if path.suffix == ".npy":
         return {"features": read_npy(path)}
     if path.suffix == ".npz":

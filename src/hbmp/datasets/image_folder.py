@@ -1,6 +1,6 @@
-"""A folder of images: the class is the folder's name, or `labels.csv` gives a class or a set of labels a file.
+"""A folder of images: the class is the folder's name, or `labels.csv` gives a class or several labels per file.
 
-`labels.csv` holds `file,label` lines, with or without that header; `dog;grass` is a set of two labels. Folders called
+`labels.csv` has lines of `file,label`, with or without that header; `dog;grass` stands for two labels. Folders called
 `train`, `test`, `val`, `query` or `database` above the classes become the split.
 """
 
@@ -19,17 +19,35 @@ _HEADERS = {"file", "filename", "path", "image"}
 
 
 class ImageFolder(DataSet):
-    """Your own images."""
+    """Your own images.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("image-folder").title
+    'A folder of images'
+    """
 
     title = "A folder of images"
     licence = "Yours."
     layout = (
         "NAME/CLASS/picture.jpg, or NAME/train/CLASS/picture.jpg and NAME/test/CLASS/…, or any files with labels.csv."
     )
-    how_to_get = "Put images there in one folder a class, or with a labels.csv."
+    how_to_get = "Put images there in one folder per class, or with a labels.csv."
 
     def load(self, folder: Path) -> Data:
-        """Images as a sorted list of paths; labels (n,) class names, or (n, c) 0/1."""
+        """Read a folder of images.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the data set.
+
+        Returns
+        -------
+        Data
+            Images as a sorted list of paths; labels (n,) class names, or (n, c) 0/1.
+        """
         folder = Path(folder)
         if not folder.is_dir():
             raise self.missing(folder)
@@ -44,7 +62,7 @@ class ImageFolder(DataSet):
         if classes is None:
             loose = next(file for file in files if len(Path(file).parts) == 1)
             raise ValueError(
-                f"{folder / loose} lies outside every class; put each image into its class's folder, or add labels.csv."
+                f"{folder / loose} is outside every class; put each image into its class's folder, or add labels.csv."
             )
         splits = split_of(files)
         return Data(
@@ -57,12 +75,36 @@ class ImageFolder(DataSet):
 
 
 def from_table(table: Path, folder: Path) -> Data:
-    """The images that a table of `file,label` names, relative to the folder or absolute."""
+    """Read the images that a table of `file,label` lists.
+
+    Parameters
+    ----------
+    table : Path
+        The CSV file.
+    folder : Path
+        Folder that relative paths start from.
+
+    Returns
+    -------
+    Data
+        Images as paths, with their labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hbmp.datasets.image_folder import from_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "a.jpg").touch()
+    ...     _ = (Path(folder) / "labels.csv").write_text("file,label\\na.jpg,cat;tree\\n")
+    ...     from_table(Path(folder) / "labels.csv", Path(folder)).label_names
+    ('cat', 'tree')
+    """
     files, texts = _read_table(table)
     images = [folder / file for file in files]
     absent = [image for image in images if not image.is_file()]
     if absent:
-        raise ValueError(f"{table} names {absent[0]}, which is not there ({len(absent)} such files).")
+        raise ValueError(f"{table} names {absent[0]}, which does not exist ({len(absent)} such files).")
     if any(";" in text or not text for text in texts):
         labels, label_names = matrix_of([[part.strip() for part in text.split(";") if part.strip()] for text in texts])
     else:
@@ -73,7 +115,25 @@ def from_table(table: Path, folder: Path) -> Data:
 
 
 def names_files(table: Path) -> bool:
-    """Whether a file of labels is such a table: CSV with a first column `file`, or one of image files."""
+    """Whether a file of labels is such a table: CSV with a first column `file`, or of image files.
+
+    Parameters
+    ----------
+    table : Path
+        The file.
+
+    Returns
+    -------
+    bool
+        True for a table of `file,label`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hbmp.datasets.image_folder import names_files
+    >>> names_files(Path("labels.npy"))
+    False
+    """
     if table.suffix.lower() != ".csv" or not table.is_file():
         return False
     with table.open(newline="", encoding="utf-8-sig") as lines:

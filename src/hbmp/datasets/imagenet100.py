@@ -1,14 +1,17 @@
 """ImageNet100: a hundred classes of ImageNet by the lists that HashNet published.
 
-`train.txt`, `test.txt` and `database.txt` (or `test/test0.txt` … `test/test7.txt` and `database0.txt` …) hold a path
-and 100 columns of 0/1, or the class number, a line. The database lists hold the training images again.
+`train.txt`, `test.txt` and `database.txt` (or `test/test0.txt` … `test/test7.txt` and `database0.txt` …) have one image
+per line: a path, then 100 columns of 0/1 or the class number. The database lists repeat the training images.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp._core.arrays import as_features, read_npy
 from hbmp.datasets._shared.base import Data, DataSet
@@ -19,7 +22,14 @@ _SPLIT_OF = {"train": 1, "test": 0, "database": 2}
 
 
 class ImageNet100(DataSet):
-    """A hundred classes of ImageNet: 13,000 images to train, 5,000 queries, about 128,500 in the database."""
+    """A hundred classes of ImageNet: 13,000 images to train, 5,000 queries, about 128,500 in the database.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("imagenet100").title
+    'ImageNet100'
+    """
 
     title = "ImageNet100"
     licence = "ImageNet: non-commercial research only, by its terms of access."
@@ -33,7 +43,18 @@ class ImageNet100(DataSet):
     )
 
     def load(self, folder: Path) -> Data:
-        """Labels (n,) classes, one row an image: train, then queries, then the rest of the database."""
+        """Read the lists, and features if there are any.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the data set.
+
+        Returns
+        -------
+        Data
+            Labels (n,), one row per image: training images, queries, then the rest of the database.
+        """
         listed: dict[str, tuple[str, str]] = {}  # a path's first list wins, so training images stay training images
         for part in _PARTS:
             for path in self._lists(folder, part):
@@ -57,7 +78,7 @@ class ImageNet100(DataSet):
         return pieces
 
     def _images(self, folder: Path, names: list[str], optional: bool) -> list[str] | None:
-        """Paths on this machine; the lists carry the paths of the machine that wrote them."""
+        """Paths on this machine; the lists hold paths of the machine that wrote them."""
         paths = [_on_this_machine(folder, name) for name in names]
         found = [path for path in paths if path is not None]
         if len(found) == len(paths):
@@ -67,7 +88,7 @@ class ImageNet100(DataSet):
         raise self.missing(folder, f"{names[paths.index(None)]} and {len(paths) - len(found) - 1} more images")
 
 
-def _read_list(path: Path):
+def _read_list(path: Path) -> Iterator[tuple[str, str]]:
     """(image path, label text) of every line."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         name, _, label = line.strip().partition(" ")
@@ -77,7 +98,7 @@ def _read_list(path: Path):
             yield name, label
 
 
-def _labels(texts: list[str]) -> np.ndarray:
+def _labels(texts: list[str]) -> NDArray[Any]:
     """Class numbers (n,), from numbers or from rows of 0/1 with one 1 each."""
     class_of = {text: _class_number(text) for text in set(texts)}
     return np.array([class_of[text] for text in texts])
@@ -95,11 +116,11 @@ def _class_number(text: str) -> int:
 def _on_this_machine(folder: Path, name: str) -> Path | None:
     listed = Path(name)
     synset = listed.name.partition("_")[0]
-    candidates = (
+    places = (
         listed,
         Path(*listed.parts[listed.parts.index("imagenet") + 1 :]) if "imagenet" in listed.parts else listed,
         Path("train", synset, listed.name),
         Path("val", listed.name),
         Path("val", listed.parent.name, listed.name),
     )
-    return next((folder / path for path in candidates if not path.is_absolute() and (folder / path).is_file()), None)
+    return next((folder / path for path in places if not path.is_absolute() and (folder / path).is_file()), None)

@@ -1,10 +1,12 @@
-"""22K LabelMe: 22,019 photographs described by 512 GIST numbers each, in one MATLAB file, without labels."""
+"""22K LabelMe: 22,019 photographs with 512 GIST numbers each, in one MATLAB file, without labels."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp.datasets._shared.base import Data, DataSet, Remote
 from hbmp.datasets._shared.files import locate
@@ -13,7 +15,14 @@ _FILES = ("LabelMe_gist.mat", "LabelMe_GIST.mat")
 
 
 class LabelMe(DataSet):
-    """GIST descriptors of LabelMe images; neighbours are the near ones in GIST space."""
+    """GIST descriptors of LabelMe images; neighbours are close in GIST space.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("labelme").title
+    '22K LabelMe'
+    """
 
     title = "22K LabelMe"
     files = (
@@ -26,7 +35,18 @@ class LabelMe(DataSet):
     layout = "labelme/LabelMe_gist.mat with the variable gist (22019, 512) and, where kept, img (32, 32, 3, 22019)."
 
     def load(self, folder: Path) -> Data:
-        """Features (n, 512) float32, images uint8 (n, 32, 32, 3) where the file holds them, labels None."""
+        """Read the MATLAB file.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the data set.
+
+        Returns
+        -------
+        Data
+            Features (n, 512) float32, images uint8 (n, 32, 32, 3) if the file holds them, and no labels.
+        """
         path = next((found for name in _FILES if (found := locate(folder, name))), None)
         if path is None:
             raise self.missing(folder, _FILES[0])
@@ -42,7 +62,7 @@ class LabelMe(DataSet):
         )
 
 
-def _read_mat(path: Path) -> dict:
+def _read_mat(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
@@ -54,12 +74,13 @@ def _read_mat(path: Path) -> dict:
             "save('LabelMe_gist.mat', 'gist', '-v7') and use that file."
         )
     try:
-        return loadmat(path, variable_names=("gist", "img"))
+        variables: dict[str, Any] = loadmat(path, variable_names=("gist", "img"))
     except (MatReadError, ValueError, TypeError, OSError, EOFError, NotImplementedError) as error:
         raise ValueError(f"{path} cannot be read as a MATLAB file ({error}); fetch it again.") from error
+    return variables
 
 
-def _images(stored: np.ndarray | None, count: int) -> np.ndarray | None:
+def _images(stored: NDArray[Any] | None, count: int) -> NDArray[Any] | None:
     if stored is None or stored.ndim != 4 or stored.shape[3] != count:
         return None
     return np.ascontiguousarray(stored.transpose(3, 0, 1, 2), dtype=np.uint8)

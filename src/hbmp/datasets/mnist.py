@@ -1,6 +1,6 @@
 """MNIST in its official IDX layout: 70,000 handwritten digits of 28 × 28 pixels.
 
-The authors' own page no longer serves the files; the two mirrors below hold the same bytes.
+The authors' own page no longer serves the files; two mirrors hold the same bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ def _remote(filename: str, size: int, sha256: str, md5: str) -> Remote:
 
 
 class MNIST(IDXDataSet):
-    """Handwritten digits, 60,000 to train and 10,000 to test."""
+    """Handwritten digits: 60,000 images to train and 10,000 to test.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> len(datasets.get("mnist").files)
+    4
+    """
 
     title = "MNIST"
     files = (

@@ -1,13 +1,15 @@
-"""NUS-WIDE: 269,648 flickr images with 81 concepts, cut to the 21 most frequent ones as hashing papers do.
+"""NUS-WIDE: 269,648 flickr images with 81 concepts, reduced to the 21 most frequent ones as in hashing papers.
 
-Images with none of the 21 are dropped, which leaves 195,834. Columns are in order of falling frequency.
+Images without any of the 21 are dropped, which leaves 195,834. Columns are in descending order of frequency.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp._core.arrays import as_features, read_npy, read_npz
 from hbmp.datasets._shared.base import Data, DataSet, Remote
@@ -27,7 +29,14 @@ _KEPT = 21
 
 
 class NUSWIDE(DataSet):
-    """Web images with the ground truth of 81 concepts, of which 21 are kept."""
+    """Web images with the ground truth of 81 concepts, of which 21 are kept.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("nuswide").title
+    'NUS-WIDE'
+    """
 
     title = "NUS-WIDE"
     files = (
@@ -38,7 +47,7 @@ class NUSWIDE(DataSet):
     layout = (
         "nuswide/Groundtruth/AllLabels/Labels_CONCEPT.txt, 81 files of 269,648 lines, or nuswide/AllLabels81.txt, or "
         "nuswide/labels81.npz (labels, concepts); nuswide/ImageList/Imagelist.txt; images under nuswide/Flickr; "
-        "features.npy where you have them, one row an image of the list."
+        "features.npy optionally, one row per image of the list."
     )
     how_to_get = (
         "`hbmp fetch nuswide` gets labels and the image list; the images are sent on request by the authors at "
@@ -46,7 +55,18 @@ class NUSWIDE(DataSet):
     )
 
     def load(self, folder: Path) -> Data:
-        """Labels (195834, 21) uint8; images and features where the folder holds them."""
+        """Read the ground truth, and images and features if there are any.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the data set.
+
+        Returns
+        -------
+        Data
+            Labels (195834, 21) uint8; images and features if the folder holds them.
+        """
         labels, concepts = self._ground_truth(folder)
         top = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")[:_KEPT]
         kept = np.flatnonzero(labels[:, top].any(axis=1))
@@ -58,7 +78,7 @@ class NUSWIDE(DataSet):
             label_names=tuple(concepts[column] for column in top),
         )
 
-    def _ground_truth(self, folder: Path) -> tuple[np.ndarray, tuple[str, ...]]:
+    def _ground_truth(self, folder: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
         """The whole ground truth (n, 81) uint8 and the names of its columns."""
         if path := locate(folder, "labels81.npz"):
             return _from_npz(path)
@@ -69,7 +89,7 @@ class NUSWIDE(DataSet):
         raise self.missing(folder, "its labels (AllLabels/, AllLabels81.txt or labels81.npz)")
 
 
-def _from_npz(path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
+def _from_npz(path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
     stored = read_npz(path)
     if "labels" not in stored or stored["labels"].ndim != 2:
         raise ValueError(f"{path} must hold labels (images, concepts); found {sorted(stored)}.")
@@ -80,7 +100,7 @@ def _from_npz(path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
     return labels, tuple(str(concept) for concept in concepts)
 
 
-def _from_concept_files(folder: Path) -> tuple[np.ndarray, tuple[str, ...]]:
+def _from_concept_files(folder: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
     paths = sorted(folder.glob("Labels_*.txt"))
     concepts = tuple(path.stem.removeprefix("Labels_") for path in paths)
     lacking = sorted(set(_CONCEPTS) - set(concepts))
@@ -97,7 +117,7 @@ def _from_concept_files(folder: Path) -> tuple[np.ndarray, tuple[str, ...]]:
     return np.column_stack(columns), concepts
 
 
-def _zeros_and_ones(path: Path, columns: int) -> np.ndarray:
+def _zeros_and_ones(path: Path, columns: int) -> NDArray[Any]:
     """A text of zeros and ones between blanks as a matrix with that many columns, uint8."""
     text = np.fromfile(path, dtype=np.uint8)
     digit = (text == ord("0")) | (text == ord("1"))
@@ -106,23 +126,24 @@ def _zeros_and_ones(path: Path, columns: int) -> np.ndarray:
         raise ValueError(f"{path} must hold zeros and ones between blanks and nothing else.")
     values = text[digit] - np.uint8(ord("0"))
     if values.size == 0 or values.size % columns:
-        raise ValueError(f"{path} must hold {columns} values a line; found {values.size} values, so it is cut short.")
-    return values.reshape(-1, columns)
+        raise ValueError(f"{path} must hold {columns} values per line; found {values.size} values, so it is cut short.")
+    matrix: NDArray[Any] = values.reshape(-1, columns)
+    return matrix
 
 
-def _images(folder: Path, kept: np.ndarray, count: int) -> list[str] | None:
-    """Paths of the kept images, or None where the image list or the images are not there."""
+def _images(folder: Path, kept: NDArray[Any], count: int) -> list[str] | None:
+    """Paths of the kept images, or None without an image list or images."""
     listed, root = locate(folder, "Imagelist.txt", _UNPACKED), locate(folder, "Flickr") or locate(folder, "images")
     if listed is None or root is None:
         return None
     names = listed.read_text(encoding="utf-8", errors="replace").split("\n")
     names = [name.strip().replace("\\", "/") for name in names if name.strip()]
     if len(names) != count:
-        raise ValueError(f"{listed} names {len(names)} images but the labels are of {count}.")
+        raise ValueError(f"{listed} lists {len(names)} images, and there are labels for {count}.")
     return [str(root / names[row]) for row in kept]
 
 
-def _features(folder: Path, kept: np.ndarray, count: int) -> np.ndarray | None:
+def _features(folder: Path, kept: NDArray[Any], count: int) -> NDArray[Any] | None:
     path = locate(folder, "features.npy")
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""How well codes retrieve on your own arrays: one fitted model (`evaluate`) or methods side by side (`compare`)."""
+"""Evaluation on your own arrays: one fitted model (`evaluate`) or methods side by side (`compare`)."""
 
 from hbmp.evaluation.cells import MethodResult, MethodRun
 from hbmp.evaluation.comparison import Comparison, compare

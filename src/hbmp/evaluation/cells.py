@@ -1,18 +1,21 @@
-"""One method at one code length: fit, encode, score, weigh; and all of them, some at a time.
+"""One method at one code length: fit, encode, score, and measure the model's size; and all of them, some in parallel.
 
-A method that raises leaves its reason in its row, and the others go on. With a budget of settings, the same for every
-method, those a method offers in its class attribute `search` are tried on a held-out part of the training rows.
+A method that raises leaves its reason in its result, and the others continue. With a budget of settings, the same for
+every method, the grid in its class attribute `search` is validated on a held-out part of the training rows.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -23,9 +26,30 @@ from hbmp.methods import make_method
 
 @dataclass(frozen=True)
 class MethodRun:
-    """What to measure: `method` is a name, or an estimator whose settings are kept; `label` is what tables call it.
+    """What to measure: one method at one code length.
 
-    keep : hand back the fitted model too
+    Parameters
+    ----------
+    label : str
+        Name in tables.
+    method : str or Hasher
+        Name of a method, or an estimator whose settings are kept.
+    bits : int
+        Code length.
+    seed : int
+        Seed of the method.
+    device : str
+        "cpu" or "cuda".
+    budget : int
+        Number of settings to validate; 0 for the defaults.
+    keep : bool, default=False
+        Whether to return the fitted model.
+
+    Examples
+    --------
+    >>> from hbmp.evaluation import MethodRun
+    >>> MethodRun("ITQ", "itq", 16, seed=0, device="cpu", budget=0).bits
+    16
     """
 
     label: str
@@ -39,11 +63,36 @@ class MethodRun:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What was measured of one method at one code length; `error` says why there is nothing, where it failed.
+    """Measurements of one method at one code length.
 
-    scores : by name, as in `hbmp.protocols`: "map", "map.tie-aware", "map.weighted", "ndcg-shared", …
-    curve : mean "precision" and "recall" among the first "rank" items, by the method's own distance
-    settings : those that the search chose in place of defaults · tried : how many settings it tried
+    Parameters
+    ----------
+    method : str
+        Name in tables.
+    bits : int
+        Code length.
+    scores : dict of str to float, default={}
+        Scores by name, as in `hbmp.protocols`: "map", "map.tie-aware", "map.weighted", "ndcg-shared", …
+    fit_seconds : float, default=None
+        Wall-clock time of fitting.
+    encode_rows_per_second : float, default=None
+        Rows of the database encoded per second.
+    model_bytes : int, default=None
+        Size of the saved model.
+    settings : dict, default={}
+        Settings that validation chose instead of the defaults.
+    tried : int, default=0
+        Number of settings validated.
+    error : str, default=""
+        Reason of a failure.
+    curve : dict of str to list, default={}
+        Mean "precision" and "recall" among the first "rank" items, by the method's own distance.
+
+    Examples
+    --------
+    >>> from hbmp.evaluation import MethodResult
+    >>> MethodResult("ITQ", 16, scores={"map": 0.5, "map.tie-aware": 0.49}).score()
+    0.49
     """
 
     method: str
@@ -52,19 +101,30 @@ class MethodResult:
     fit_seconds: float | None = None
     encode_rows_per_second: float | None = None
     model_bytes: int | None = None
-    settings: dict = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     tried: int = 0
     error: str = ""
-    curve: dict[str, list] = field(default_factory=dict)
+    curve: dict[str, list[float]] = field(default_factory=dict)
 
     def score(self, measure: str = "map") -> float | None:
-        """By the method's own distance, weighted where it has weights, as the mean over all orders of tied items."""
+        """The tie-aware score by the method's own distance, weighted if it has weights.
+
+        Parameters
+        ----------
+        measure : str, default="map"
+            Name of the measure.
+
+        Returns
+        -------
+        float or None
+            The score, or None without one.
+        """
         readings = (f"{measure}.weighted.tie-aware", f"{measure}.tie-aware")
         return next((self.scores[name] for name in readings if name in self.scores), None)
 
 
 def run(trial: Trial, cells: Sequence[MethodRun], jobs: int) -> Iterator[tuple[int, MethodResult, Hasher | None]]:
-    """(number of the cell, its row, its model if kept) as each ends; with `jobs` > 1 in processes of their own."""
+    """(number of the run, result, model if kept) in order of completion; with `jobs` > 1 in separate processes."""
     if jobs <= 1:
         yield from (_numbered(number, trial, cell) for number, cell in enumerate(cells))
         return
@@ -78,22 +138,24 @@ def run(trial: Trial, cells: Sequence[MethodRun], jobs: int) -> Iterator[tuple[i
             waiting.discard(number)
             yield number, row, model
     except TerminatedWorkerError:
-        reason = "A process died, perhaps for want of memory, before this was done. Run it with one job."
+        reason = "A process died before this finished, perhaps out of memory. Run it with one job."
         for number in sorted(waiting):
             yield number, MethodResult(cells[number].label, cells[number].bits, error=reason), None
 
 
 def _numbered(number: int, trial: Trial, cell: MethodRun) -> tuple[int, MethodResult, Hasher | None]:
+    """The measurement with the number of its run."""
     return number, *measure(trial, cell)
 
 
 def measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None]:
-    """The row of one cell, and its model where that is kept."""
-    import torch  # noqa: F401  before the clock runs: the first method that needs it would pay for loading it
+    """The result of one run, and its model if kept."""
+    with contextlib.suppress(ImportError):
+        import torch  # noqa: F401  imported before timing starts, or the first method that needs it would pay
 
     try:
         return _measure(trial, cell)
-    except Exception as error:  # whatever went wrong in one method is told in its row
+    except Exception as error:  # the result of a method holds whatever went wrong in it
         reason = " ".join(str(error).split()) or type(error).__name__
         known = isinstance(error, (ValueError, LookupError, ImportError)) and not isinstance(error, KeyError)
         return MethodResult(cell.label, cell.bits, error=reason if known else f"{type(error).__name__}: {reason}"), None
@@ -121,8 +183,8 @@ def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None
     return row, model if cell.keep else None
 
 
-def _encode(model: Hasher, features: np.ndarray) -> tuple[np.ndarray, float]:
-    """The codes, and the seconds of the quickest of a few calls, since a first call also loads and warms up."""
+def _encode(model: Hasher, features: Any) -> tuple[NDArray[np.int8], float]:
+    """The codes, and the seconds of the fastest of a few calls, because a first call also loads and warms up."""
     seconds: list[float] = []
     while len(seconds) < 5 and sum(seconds) < 0.5:
         start = time.perf_counter()
@@ -131,27 +193,27 @@ def _encode(model: Hasher, features: np.ndarray) -> tuple[np.ndarray, float]:
     return codes, min(seconds)
 
 
-def _choose(trial: Trial, cell: MethodRun) -> tuple[dict, int]:
-    """The settings that score best on held-out training rows, and how many were tried; none without a budget."""
-    candidates = _candidates(cell)
-    if len(candidates) == 1:
+def _choose(trial: Trial, cell: MethodRun) -> tuple[dict[str, Any], int]:
+    """The settings that score best on held-out training rows, and how many were validated; none without a budget."""
+    to_try = _settings_to_try(cell)
+    if len(to_try) == 1:
         return {}, 0
     inner = trial.within_training(cell.seed)
-    best: tuple[float, dict] = (-np.inf, {})
-    for settings in candidates:
+    best: tuple[float, dict[str, Any]] = (-np.inf, {})
+    for settings in to_try:
         try:
             model = _build(cell, settings).fit(inner.train, inner.train_labels)
             codes = model.transform(inner.queries), model.transform(inner.database)
             row = MethodResult(cell.label, cell.bits, scores=inner.scores(*codes, model.bit_weights_))
-        except ValueError:  # settings that do not go with these data are passed over
+        except ValueError:  # settings that do not suit these data are skipped
             continue
         score = row.score(inner.measures[0].name)
         if score is not None and score > best[0]:
             best = score, settings
-    return best[1], len(candidates)
+    return best[1], len(to_try)
 
 
-def _candidates(cell: MethodRun) -> list[dict]:
+def _settings_to_try(cell: MethodRun) -> list[dict[str, Any]]:
     """The defaults, then others from the method's own grid in seeded order, `budget` in all."""
     method = get_method(cell.method)() if isinstance(cell.method, str) else cell.method
     own = method.get_params(deep=False)
@@ -160,22 +222,23 @@ def _candidates(cell: MethodRun) -> list[dict]:
     return [{}, *(others[place] for place in order)][: max(1, cell.budget)]
 
 
-def _holds(own: dict, settings: dict) -> bool:
-    """Whether a method has these settings already, so that the first candidate is not tried twice."""
+def _holds(own: dict[str, Any], settings: dict[str, Any]) -> bool:
+    """Whether a method already has these settings, so that the defaults are not validated twice."""
     return all(name in own and np.array_equal(own[name], value) for name, value in settings.items())
 
 
-def _build(cell: MethodRun, settings: dict) -> Hasher:
+def _build(cell: MethodRun, settings: dict[str, Any]) -> Hasher:
+    """The method with these settings, not fitted."""
     if isinstance(cell.method, str):
         return make_method(cell.method, cell.bits, settings, seed=cell.seed, device=cell.device)
-    method = clone(cell.method).set_params(n_bits=cell.bits, **settings)
+    method: Hasher = clone(cell.method).set_params(n_bits=cell.bits, **settings)
     if method.get_params().get("random_state", 0) is None:
         method.set_params(random_state=cell.seed)
     return method
 
 
 def _saved_bytes(model: Hasher) -> int | None:
-    """What the saved model weighs; None for a class of somebody else's, which is not saved."""
+    """Size of the saved model; None for a user's own class, which is not saved."""
     if not type(model).__module__.startswith("hbmp."):
         return None
     with tempfile.TemporaryDirectory() as folder:

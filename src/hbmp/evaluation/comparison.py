@@ -1,86 +1,139 @@
-"""Any set of methods on your own arrays under one split: `hbmp.compare`.
+"""Comparison of methods on your own arrays under one split: `hbmp.compare`.
 
     table = hbmp.compare(X, y, bits=(16, 32))
     print(table.to_markdown())
 
-All methods are fitted on the same training rows and answer the same queries over the same database; queries are never
-seen in fitting. The result holds a row a method and code length, and renders as Markdown, CSV, JSON and as a plot.
+All methods are fitted on the same training rows and search the same database for the same queries, which none of them
+has seen. The result has one row per method and code length. It renders as Markdown, CSV, JSON and as a plot.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import hbmp
+from hbmp import __version__
 from hbmp._core import machine
 from hbmp._core.device import pick_device
 from hbmp._core.table import Table
 from hbmp.evaluation import cells as cell_runs
 from hbmp.evaluation import tables
 from hbmp.evaluation.cells import MethodResult, MethodRun
-from hbmp.evaluation.trial import as_features, as_labels, check_alike, draw_split, trial_of
+from hbmp.evaluation.trial import Trial, as_features, as_labels, check_alike, draw_split, trial_of
 from hbmp.hasher import Hasher, get_method, list_methods
 from hbmp.protocols import Split
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found: `rows`, the `split` they share, and `facts` about data, conventions and machine.
+    """Result of `compare`.
 
-    models : the fitted models that were asked for with `keep`, by (method, bits)
+    Parameters
+    ----------
+    rows : tuple of MethodResult
+        One result per method and code length.
+    split : Split
+        The split that all methods share.
+    facts : dict
+        Data, conventions and machine.
+    models : dict of (str, int) to Hasher, default={}
+        The fitted models of the methods in `keep`, by method and code length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hbmp
+    >>> X = np.random.default_rng(0).normal(size=(80, 6))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> table = hbmp.compare(X, y, methods=["lsh", "pca_sign"], bits=(4,), device="cpu", progress=False)
+    >>> sorted(table.ranking), len(table.rows)
+    (['lsh', 'pca_sign'], 2)
     """
 
     rows: tuple[MethodResult, ...]
     split: Split
-    facts: dict
+    facts: dict[str, Any]
     models: dict[tuple[str, int], Hasher] = field(default_factory=dict)
 
     @property
     def measure(self) -> str:
-        """The name of the score that methods are ranked by, "map" or with a cutoff "map@1000"."""
-        return self.facts["measures"][0]["name"]
+        """The name of the score that ranks the methods: "map", or with a cutoff "map@1000"."""
+        return str(self.facts["measures"][0]["name"])
 
     @property
     def ranking(self) -> list[str]:
-        """The methods, best first, by their mean score over code lengths; those that never ran last."""
+        """The methods, best first, by their mean score over code lengths; failed methods last."""
         return tables.ranking(self.rows, self.measure)
 
     @property
     def caption(self) -> str:
-        """Everything a number of the table depends on, in words."""
+        """The conventions behind the numbers of the tables, in words."""
         return tables.caption(self.facts)
 
     @property
     def summary(self) -> Table:
-        """The score by code length, a line a method, best first."""
+        """Scores by code length, one line per method, best first."""
         return tables.summary(self.rows, self.ranking, self.measure)
 
     @property
     def details(self) -> Table:
-        """Every reading and cost, a line a method and code length."""
+        """All readings and costs, one line per method and code length."""
         return tables.details(self.rows, self.ranking)
 
     def to_markdown(self) -> str:
-        """A summary by code length, every reading with its costs, reasons of failures, and the caption."""
+        """Render a summary by code length, all readings with their costs, reasons of failures, and the caption.
+
+        Returns
+        -------
+        str
+            Markdown.
+        """
         return tables.markdown(self.rows, self.measure, self.caption)
 
     def to_csv(self) -> str:
-        """A line a method and code length, with every reading."""
+        """Render one line per method and code length, with every reading.
+
+        Returns
+        -------
+        str
+            CSV with a header.
+        """
         return tables.csv_text(self.rows)
 
     def to_json(self) -> str:
-        """Rows and facts as one JSON object; a score that no query decides is null."""
+        """Render results and facts as one JSON object; a score without any query is null.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
         rows = [
             {**asdict(row), "scores": {name: _number(value) for name, value in row.scores.items()}} for row in self.rows
         ]
         return json.dumps({"rows": rows, **self.facts}, ensure_ascii=False, default=str)
 
-    def plot(self, path=None):
-        """Score against code length, a labelled line a method, as a matplotlib figure; written to `path` if given."""
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw score against code length, one labelled line per method.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to write; its suffix chooses the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         from hbmp.evaluation.plot import draw
 
         return draw(self, path)
@@ -93,16 +146,16 @@ class Comparison:
 
 
 def compare(
-    X,
-    y=None,
+    X: Any,
+    y: Any = None,
     *,
     methods: Sequence[str] | Mapping[str, str | Hasher] | None = None,
     bits: Sequence[int] = (16, 32, 64),
     queries: float | None = None,
     train: float | None = None,
     unseen: bool = False,
-    query_X=None,
-    query_y=None,
+    query_X: Any = None,
+    query_y: Any = None,
     cutoff: int | None = None,
     validation: int = 0,
     seed: int = 0,
@@ -112,23 +165,60 @@ def compare(
     name: str = "X",
     progress: bool = True,
 ) -> Comparison:
-    """Fit and score methods on features X (n, d) with classes, 0/1 labels or nothing in y.
+    """Fit and score methods under one split.
 
     Parameters
     ----------
-    methods : names, or {label: name or estimator with settings of your own}; all that can learn from these data if None
-    bits : code lengths
-    queries : rows held out as queries, a number or a share below 1; a tenth, at most 1,000, if None
-    train : rows to fit on, a number or a share of all that are not queries; all of them if None, half with `unseen`
-    unseen : search only rows that were not trained on; otherwise training rows are part of the database, as is usual
-    query_X, query_y : queries of your own; then all of X is the database
-    cutoff : how many ranks count; the full ranking if None
-    validation : settings tried a method and code length, chosen on held-out training rows from the grid that the method
-        offers as `search`; 0 for each method's defaults
-    seed : of the split and of every method
-    keep : methods whose fitted models the result holds, in `models`; those that failed have none
-    jobs : methods at a time, in processes of their own; their seconds are then measured side by side
-    device : "auto", "cpu" or "cuda" · name : what the caption calls the data · progress : a bar on stderr
+    X : array-like of shape (n, d)
+        Features.
+    y : array-like of shape (n,) or (n, c), default=None
+        Classes or 0/1 labels; without labels, neighbours are defined by distance.
+    methods : sequence of str, or mapping of str to (str or Hasher), default=None
+        Names, or labels with names or estimators; all methods that can learn from these data if None.
+    bits : sequence of int, default=(16, 32, 64)
+        Code lengths.
+    queries : int or float, default=None
+        Number of rows held out as queries, or a fraction below 1; a tenth, at most 1,000, if None.
+    train : int or float, default=None
+        Number or fraction of the other rows to fit on; all of them if None, half with `unseen`.
+    unseen : bool, default=False
+        Whether to search only rows that did not train. By default training rows are part of the database.
+    query_X : array-like of shape (m, d), default=None
+        Given queries; all of X is then the database.
+    query_y : array-like of shape (m,) or (m, c), default=None
+        Labels of the given queries.
+    cutoff : int, default=None
+        How many ranks count; the full ranking if None.
+    validation : int, default=0
+        Settings per method and code length, validated on held-out training rows from the method's own grid (`search`);
+        0 for each method's defaults.
+    seed : int, default=0
+        Seed of the split and of every method.
+    keep : sequence of str, default=()
+        Methods whose fitted models the result holds in `models`.
+    jobs : int, default=1
+        Methods at a time, in separate processes; their times are then measured side by side.
+    device : str, default="auto"
+        "auto", "cpu" or "cuda".
+    name : str, default="X"
+        Name of the data in the caption.
+    progress : bool, default=True
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    Comparison
+        Results, tables and plot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hbmp
+    >>> X = np.random.default_rng(0).normal(size=(80, 6))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> table = hbmp.compare(X, y, methods=["lsh", "pca_sign"], bits=(4,), device="cpu", progress=False)
+    >>> print(table.to_csv().splitlines()[0][:32])
+    method,bits,map,map.tie-aware,fi
     """
     X, y = as_features(X), as_labels(y, len(X))
     if query_X is not None:
@@ -142,7 +232,7 @@ def compare(
     n_given = None if query_X is None else len(query_X)
     split = draw_split(len(X), y, queries=queries, train=train, seed=seed, unseen=unseen, n_given_queries=n_given)
     trial = trial_of(X, y, split, query_X=query_X, query_y=query_y, cutoff=cutoff)
-    trial.relevance()  # once, before processes get copies
+    trial.relevance()  # once, before it is copied to processes
     chosen, left_out = _chosen(methods, y is not None)
     _check_kept(keep, chosen)
     device = pick_device(device)
@@ -172,13 +262,13 @@ def compare(
         "jobs": jobs,
         "device": device,
         "machine": machine.describe(device),
-        "versions": {"hbmp": hbmp.__version__, **machine.versions()},
+        "versions": {"hbmp": __version__, **machine.versions()},
     }
     return Comparison(tuple(rows), split, facts, models)
 
 
 def _run(
-    trial, cells: list[MethodRun], jobs: int, progress: bool
+    trial: Trial, cells: list[MethodRun], jobs: int, progress: bool
 ) -> tuple[list[MethodResult], dict[tuple[str, int], Hasher]]:
     from tqdm import tqdm
 
@@ -194,8 +284,8 @@ def _run(
     return [rows[number] for number in range(len(cells))], models
 
 
-def _chosen(methods, labelled: bool) -> tuple[dict[str, str | Hasher], list[str]]:
-    """Methods by label, and those left out of all because they need labels that are not there."""
+def _chosen(methods: Any, labelled: bool) -> tuple[dict[str, str | Hasher], list[str]]:
+    """Methods by label, and those left out because they need labels that are missing."""
     if methods is None:
         every = list_methods()
         unable = [] if labelled else [name for name in every if get_method(name).supervised]
@@ -203,21 +293,21 @@ def _chosen(methods, labelled: bool) -> tuple[dict[str, str | Hasher], list[str]
     given = dict(methods) if isinstance(methods, Mapping) else {method: method for method in methods}
     for label, method in given.items():
         if isinstance(method, str):
-            get_method(method)  # an unknown name is told before anything runs
+            get_method(method)  # an unknown name fails before anything runs
         elif not isinstance(method, Hasher):
             raise ValueError(f"Method {label!r} must be a name or an hbmp estimator, found {type(method).__name__}.")
     if not given:
-        raise ValueError("No methods to compare. Name some, or leave methods out for all of them.")
+        raise ValueError("There are no methods to compare. List some, or omit methods= for all.")
     return given, []
 
 
-def _check_kept(keep: Sequence[str], chosen: Mapping) -> None:
+def _check_kept(keep: Sequence[str], chosen: Mapping[str, Any]) -> None:
     unknown = [label for label in keep if label not in chosen]
     if unknown:
-        raise ValueError(f"keep= names {unknown[0]!r}, which is not compared; name one of {', '.join(chosen)}.")
+        raise ValueError(f"keep= names {unknown[0]!r}, which is not compared. Choose from {', '.join(chosen)}.")
 
 
-def _check_whole(value, name: str, least: int) -> int:
+def _check_whole(value: Any, name: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, found {value!r}.")
     return int(value)

@@ -1,69 +1,162 @@
-"""How well a fitted model retrieves on somebody's arrays, with the conventions of every number beside it.
+"""Scores of a fitted model on given arrays, with the conventions of every number.
 
-    found = hbmp.evaluate(model, X, y)                                  # queries drawn from X, the rest is searched
-    found = hbmp.evaluate(model, X, y, query_X=queries, query_y=labels) # queries of your own, all of X is searched
+    found = hbmp.evaluate(model, X, y)                                  # queries drawn from X; the rest is searched
+    found = hbmp.evaluate(model, X, y, query_X=queries, query_y=labels) # given queries; all of X is searched
     found.scores["map"], found.caption
 
-`hold_out` gives the rows that `evaluate` draws as queries for the same arguments, so that a model can be fitted on the
-others alone: then nothing it is scored with was seen in fitting.
+`hold_out` returns the rows that `evaluate` draws as queries for the same arguments. A model fitted on the other rows is
+then scored on queries it has never seen.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from hbmp._core.table import Table
 from hbmp.evaluation.trial import TIES, as_inputs, as_labels, check_alike, draw_split, drawn_words, trial_of
+from hbmp.hasher import Hasher
 from hbmp.protocols import Split
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores by name, as in `hbmp.protocols` ("map", "map.tie-aware", "map.weighted", …), and what they depend on."""
+    """Result of `evaluate`.
+
+    Parameters
+    ----------
+    scores : dict of str to float
+        Scores by name, as in `hbmp.protocols`: "map", "map.tie-aware", "map.weighted", …
+    split : Split
+        Queries and database.
+    caption : str
+        The conventions behind the scores, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hbmp
+    >>> from hbmp import evaluation
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> found = evaluation.evaluate(hbmp.get_method("pca_sign")(4).fit(X), X, X[:, 0] > 0, queries=10)
+    >>> sorted(found.scores)
+    ['map', 'map.tie-aware']
+    """
 
     scores: dict[str, float]
     split: Split
     caption: str
 
     def to_markdown(self) -> str:
-        """A score a line, and the caption."""
+        """Render one score per line, and the caption.
+
+        Returns
+        -------
+        str
+            Markdown.
+        """
         rows = tuple((name, f"{value:.4f}") for name, value in self.scores.items())
         return f"{Table(('score', 'value'), rows).text()}\n\n{self.caption}"
 
-    def to_json(self) -> dict:
-        """What JSON can hold of it; a score that no query decides is None."""
+    def to_json(self) -> dict[str, Any]:
+        """Convert to values that JSON holds; a score without any query is None.
+
+        Returns
+        -------
+        dict
+            "scores" and "caption".
+        """
         scores = {name: value if math.isfinite(value) else None for name, value in self.scores.items()}
         return {"scores": scores, "caption": self.caption}
 
 
-def hold_out(X, y=None, *, queries: float | None = None, seed: int = 0) -> Split:
-    """Rows that ask and rows that answer: a tenth as queries, at most 1,000, unless told a number or a share."""
+def hold_out(X: Any, y: Any = None, *, queries: float | None = None, seed: int = 0) -> Split:
+    """Draw query rows and database rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or images
+        Features or images.
+    y : array-like of shape (n,) or (n, c), default=None
+        Classes or 0/1 labels; queries are drawn evenly over them.
+    queries : int or float, default=None
+        Number of rows drawn as queries, or a fraction below 1; a tenth, at most 1,000, if None.
+    seed : int, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    Split
+        `query` and `database` rows; all rows of the database may train.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hbmp
+    >>> from hbmp import evaluation
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> split = evaluation.hold_out(X, queries=0.2)
+    >>> len(split.query), len(split.train)
+    (12, 48)
+    """
     X = as_inputs(X, y)
     return draw_split(len(X), as_labels(y, len(X)), queries=queries, train=None, seed=seed)
 
 
 def evaluate(
-    model,
-    X,
-    y=None,
+    model: Hasher,
+    X: Any,
+    y: Any = None,
     *,
-    query_X=None,
-    query_y=None,
+    query_X: Any = None,
+    query_y: Any = None,
     queries: float | None = None,
     cutoff: int | None = None,
     seed: int = 0,
     name: str = "X",
     note: str = "",
 ) -> Evaluation:
-    """Score a fitted model on features X (n, d) with classes, 0/1 labels or nothing (neighbours by distance) in y.
+    """Score a fitted model.
 
-    A model of images takes images (`hbmp.Images`, a folder) in X, and needs labels.
+    Parameters
+    ----------
+    model : Hasher
+        The fitted model.
+    X : array-like of shape (n, d), or images
+        Features; for a model of images, images (`hbmp.Images`, a folder), which need labels.
+    y : array-like of shape (n,) or (n, c), default=None
+        Classes or 0/1 labels; without labels, neighbours are defined by distance.
+    query_X : array-like of shape (m, d), or images, default=None
+        Given queries; all of X is then searched.
+    query_y : array-like of shape (m,) or (m, c), default=None
+        Labels of the given queries.
+    queries : int or float, default=None
+        Number of rows drawn as queries, or a fraction below 1; a tenth, at most 1,000, if None.
+    cutoff : int, default=None
+        How many ranks count; the full ranking if None.
+    seed : int, default=0
+        Seed of the draw.
+    name : str, default="X"
+        Name of the data in the caption.
+    note : str, default=""
+        A sentence added to the caption.
 
-    queries : rows of X drawn as queries, a number or a share below 1; a tenth, at most 1,000, if None
-    query_X, query_y : queries of your own; then all of X is searched
-    cutoff : how many ranks count; the full ranking if None · seed : of the draw
-    name, note : what the caption calls the data, and a sentence to add to it
+    Returns
+    -------
+    Evaluation
+        Scores with their conventions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hbmp
+    >>> from hbmp import evaluation
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> split = evaluation.hold_out(X, queries=10)
+    >>> model = hbmp.get_method("pca_sign")(4).fit(X[split.train])
+    >>> 0 < evaluation.evaluate(model, X, queries=10).scores["map"] < 1
+    True
     """
     X = as_inputs(X, y)
     y = as_labels(y, len(X))
@@ -80,10 +173,10 @@ def evaluate(
     trial = trial_of(X, y, split, query_X=query_X, query_y=query_y, cutoff=cutoff)
     scores = trial.scores(model.transform(trial.queries), model.transform(trial.database), model.bit_weights_)
     measured = ". ".join(measure.caption for measure in trial.measures)
-    asked = drawn_words(len(split.query), trial.kind, query_X is not None)
+    queried = drawn_words(len(split.query), trial.kind, query_X is not None)
     others = "rows" if query_X is not None else "others"
     caption = (
-        f"{name}: {asked}; the database is the {len(split.database):,} {others} (seed {seed}, split "
+        f"{name}: {queried}; the database is the {len(split.database):,} {others} (seed {seed}, split "
         f"{split.checksum}). {trial.neighbours} {measured}. {TIES}"
     )
     return Evaluation(scores, split, f"{caption} {note}".strip())

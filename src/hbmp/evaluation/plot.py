@@ -1,21 +1,25 @@
 """A comparison as a picture: score against code length, every line labelled at its end, best on top.
 
-With one code length it is a bar a method. Labels that would lie on each other are moved apart and led to their lines.
-Where most scores crowd below one, heights are by what is missing to one, on a logarithmic scale.
+With one code length it has one bar per method. Overlapping labels are moved apart and connected to their lines. If most
+scores are close to one, heights show the distance to one on a logarithmic scale.
 """
 
 from __future__ import annotations
 
 import colorsys
 import io
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp._core.files import write_into_place
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hbmp.evaluation.comparison import Comparison
 
 _LOOK = {
@@ -38,8 +42,8 @@ _LEAST_MISSING = 5e-4
 _LABEL_POINTS = 12.5  # height that one label needs
 
 
-def draw(comparison: Comparison, path=None):
-    """The figure; also written to `path`, in the format its ending names."""
+def draw(comparison: Comparison, path: str | os.PathLike[str] | None = None) -> Figure:
+    """The figure; also written to `path`, in the format of its suffix."""
     plt = need_matplotlib()
     with plt.rc_context(_LOOK):
         lengths = sorted({row.bits for row in comparison.rows})
@@ -49,8 +53,8 @@ def draw(comparison: Comparison, path=None):
     return figure
 
 
-def need_matplotlib():
-    """matplotlib, or one sentence on how to get it."""
+def need_matplotlib() -> Any:
+    """matplotlib, or an error that says how to install it."""
     try:
         import matplotlib as mpl
         import matplotlib.figure
@@ -59,38 +63,37 @@ def need_matplotlib():
     return mpl
 
 
-def check_picture(path) -> str:
-    """The kind of picture that a file's ending names, or one sentence."""
+def check_picture(path: str | os.PathLike[str]) -> str:
+    """The kind of picture that a file's suffix names, or an error of one sentence."""
     need_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     kind = Path(path).suffix.lstrip(".").lower()
     if kind not in FigureCanvasAgg.get_supported_filetypes():
-        raise ValueError(f"{Path(path).name} does not end in a kind of picture; use .png, .svg or .pdf.")
+        raise ValueError(f"{Path(path).name} has no suffix of a picture format; use .png, .svg or .pdf.")
     return kind
 
 
-def spread(wanted: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
-    """Places at least `gap` apart within [low, high], in the order of `wanted` (ascending) and as near as may be.
+def spread(wanted: NDArray[Any], gap: float, low: float, high: float) -> NDArray[Any]:
+    """Positions at least `gap` apart within [low, high], in the order of `wanted` (ascending) and close to it.
 
-    The least squares answer: places less their rank times gap must not fall, which is isotonic regression.
+    The least-squares solution: positions minus rank times gap must not fall, which is isotonic regression.
     """
     from sklearn.isotonic import isotonic_regression
 
     ranks = gap * np.arange(len(wanted))
     top = max(low, high - ranks[-1]) if len(wanted) else low
-    return np.clip(isotonic_regression(np.asarray(wanted, dtype=float) - ranks), low, top) + ranks
+    heights: NDArray[Any] = np.clip(isotonic_regression(np.asarray(wanted, dtype=float) - ranks), low, top) + ranks
+    return heights
 
 
-def _lines(comparison: Comparison, lengths: list[int]):
+def _lines(comparison: Comparison, lengths: list[int]) -> Figure:
     from matplotlib.figure import Figure
 
     points = _points(comparison)
     height = max(3.8, 0.9 + len(points) * _LABEL_POINTS * 1.15 / 72)
     figure = Figure(figsize=(7.6, height))
-    axis = figure.add_axes(
-        (0.09, 0.5 / height, 0.57, 1 - 0.8 / height)
-    )  # fixed, so that labels stay where they are put
+    axis = figure.add_axes((0.09, 0.5 / height, 0.57, 1 - 0.8 / height))  # fixed, so that labels keep their positions
     crowded = _is_crowded(points)
     heights = {method: _heights(list(scores.values()), crowded) for method, scores in points.items()}
     for place, (method, scores) in enumerate(points.items()):
@@ -116,14 +119,14 @@ def _is_crowded(points: dict[str, dict[int, float]]) -> bool:
     return bool(np.median([list(scores.values())[-1] for scores in points.values()]) > _CROWDED)
 
 
-def _heights(scores, crowded: bool) -> np.ndarray:
-    """Where scores are drawn: as they are, or by how many powers of ten their distance to one is below one."""
+def _heights(scores: Any, crowded: bool) -> NDArray[Any]:
+    """Heights of scores: the scores, or the number of powers of ten by which their distance to one is below one."""
     values = np.asarray(scores, dtype=float)
     return -np.log10(np.maximum(1 - values, _LEAST_MISSING)) if crowded else values
 
 
-def _label_lines(figure, axis, points, height_of: dict[str, float], comparison: Comparison) -> None:
-    """Name, score and seconds at the end of each line, one above the other in the order of the line ends."""
+def _label_lines(figure: Any, axis: Any, points: Any, height_of: dict[str, float], comparison: Comparison) -> None:
+    """Name, score and seconds at the end of each line, stacked in the order of the line ends."""
     figure.draw_without_rendering()
     low, high = axis.get_ylim()
     gap = (high - low) * _LABEL_POINTS * figure.dpi / 72 / axis.get_window_extent().height
@@ -151,7 +154,7 @@ def _label_lines(figure, axis, points, height_of: dict[str, float], comparison: 
 
 
 def _columns(comparison: Comparison, points: dict[str, dict[int, float]]) -> dict[str, dict[str, str]]:
-    """What stands behind each line: by heading, the text of each method."""
+    """Texts behind each line: by heading, the text of each method."""
     longest = max(row.bits for row in comparison.rows)
     seconds = {(row.method, row.bits): row.fit_seconds for row in comparison.rows}
     names, scores, fits = {}, {}, {}
@@ -163,7 +166,7 @@ def _columns(comparison: Comparison, points: dict[str, dict[int, float]]) -> dic
     return {"": names, f"at {longest} bits": scores, "fitted in": fits}
 
 
-def _bars(comparison: Comparison):
+def _bars(comparison: Comparison) -> Figure:
     from matplotlib.figure import Figure
 
     points = _points(comparison)
@@ -183,14 +186,14 @@ def _bars(comparison: Comparison):
     axis.set_xlim(0, 1.16 * max(values))
     axis.set_xticks([tick for tick in axis.get_xticks() if tick <= 1])
     bits = comparison.rows[0].bits
-    axis.set_xlabel(f"{_name(comparison)} at {bits} bits, and how long the fit took", color="#444a52")
+    axis.set_xlabel(f"{_name(comparison)} at {bits} bits, and the time to fit", color="#444a52")
     axis.set_title(_title(comparison), loc="left", fontsize=9.5)
     return figure
 
 
-def _frame(comparison: Comparison, axis, crowded: bool) -> None:
+def _frame(comparison: Comparison, axis: Any, crowded: bool) -> None:
     axis.set_xlabel("bits", color="#444a52")
-    axis.set_ylabel(_name(comparison) + (" (what is missing to 1, logarithmic)" if crowded else ""), color="#444a52")
+    axis.set_ylabel(_name(comparison) + (" (distance to 1, logarithmic)" if crowded else ""), color="#444a52")
     axis.set_title(_title(comparison), loc="left", fontsize=9.5)
     low, high = axis.get_ylim()
     if crowded:
@@ -209,7 +212,7 @@ def _title(comparison: Comparison) -> str:
 
 
 def _points(comparison: Comparison) -> dict[str, dict[int, float]]:
-    """Scores by code length of every method that has any, best method first."""
+    """Scores by code length of every method that has one, best method first."""
     points: dict[str, dict[int, float]] = {method: {} for method in comparison.ranking}
     for row in sorted(comparison.rows, key=lambda row: row.bits):
         score = row.score(comparison.measure)
@@ -217,12 +220,12 @@ def _points(comparison: Comparison) -> dict[str, dict[int, float]]:
             points[row.method][row.bits] = score
     drawn = {method: scores for method, scores in points.items() if scores}
     if not drawn:
-        raise ValueError("There is nothing to draw: no method has a score.")
+        raise ValueError("Nothing to draw: no method has a score.")
     return drawn
 
 
 def _colour(place: int) -> tuple[float, float, float]:
-    """Hues round the circle in steps of the golden angle, so that neighbours in rank differ most."""
+    """Hues around the circle in steps of the golden angle, so that neighbours in rank differ most."""
     return colorsys.hls_to_rgb((0.58 + place * 0.381966) % 1.0, (0.42, 0.52, 0.34)[place % 3], 0.62)
 
 
@@ -239,7 +242,7 @@ def _seconds(value: float | None) -> str:
     return f"{value:.1f} s" if value < 100 else f"{value / 60:.1f} min"
 
 
-def _write(figure, path: Path) -> None:
+def _write(figure: Figure, path: Path) -> None:
     stream = io.BytesIO()
     figure.savefig(stream, format=check_picture(path), dpi=160, facecolor="white", bbox_inches="tight")
     path.parent.mkdir(parents=True, exist_ok=True)

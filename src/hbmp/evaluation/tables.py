@@ -1,4 +1,4 @@
-"""A comparison as text: two Markdown tables with a caption that says what every number depends on, and CSV."""
+"""A comparison as text: two Markdown tables with a caption of all conventions, and CSV."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,20 +18,20 @@ _HEADINGS = {"": "", ".tie-aware": " tie-aware", ".weighted": " weighted", ".wei
 
 
 def ranking(rows: Sequence[MethodResult], measure: str) -> list[str]:
-    """Methods by falling mean score over code lengths; those without any score last, in their own order."""
+    """Methods by descending mean score over code lengths; methods without a score last, in their own order."""
     means = {method: _mean(rows, method, measure) for method in dict.fromkeys(row.method for row in rows)}
     return sorted(means, key=lambda method: -means[method])
 
 
 def markdown(rows: Sequence[MethodResult], measure: str, caption: str) -> str:
-    """Scores by code length, then every reading and cost, then the caption; columns line up as plain text too."""
+    """Scores by code length, all readings and costs, and the caption; columns are aligned as plain text too."""
     ordered = ranking(rows, measure)
     parts = [summary(rows, ordered, measure), details(rows, ordered)]
     return "\n\n".join([*(part.text() for part in parts), caption])
 
 
 def csv_text(rows: Sequence[MethodResult]) -> str:
-    """A line a row, with a header; empty where a reading is missing."""
+    """One line per result, with a header; empty where a reading is missing."""
     names = _readings(rows)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -44,7 +45,7 @@ def csv_text(rows: Sequence[MethodResult]) -> str:
     return stream.getvalue()
 
 
-def caption(facts: dict) -> str:
+def caption(facts: dict[str, Any]) -> str:
     """Data, split, conventions, settings and machine."""
     data, split, machine, versions = (facts[part] for part in ("data", "split", "machine", "versions"))
     measured = ". ".join(measure["about"] for measure in facts["measures"])
@@ -54,8 +55,8 @@ def caption(facts: dict) -> str:
         facts["neighbours"],
         f"{measured}. {TIES} The first table has the tie-aware score by each method's own distance.",
         _settings(facts["validation"]),
-        f"Left out, because they learn from labels: {', '.join(facts['left_out'])}." if facts["left_out"] else "",
-        f"Fit: seconds of wall clock. Encode: rows a second, of the database. Model: bytes on disk. "
+        f"Left out, because they need labels: {', '.join(facts['left_out'])}." if facts["left_out"] else "",
+        f"Fit: wall-clock seconds. Encode: database rows per second. Model: bytes on disk. "
         f"{facts['jobs']} at a time on {_machine(machine)}; "
         + ", ".join(f"{library} {version}" for library, version in versions.items())
         + ".",
@@ -63,7 +64,7 @@ def caption(facts: dict) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _drawing(split: dict, kind: str) -> str:
+def _drawing(split: dict[str, Any], kind: str) -> str:
     queries = drawn_words(split["queries"], kind, split["given_queries"])
     if split["unseen"]:
         rest = (
@@ -80,19 +81,19 @@ def _settings(budget: int) -> str:
     if not budget:
         return "Settings: each method's defaults."
     return (
-        f"Settings: up to {budget} of each method's own grid, the defaults first, chosen at each code length on a "
-        "fifth of the training rows; methods without a grid at their defaults."
+        f"Settings: up to {budget} per method from its own grid, the defaults first, validated at each code length on "
+        "a fifth of the training rows. Methods without a grid keep their defaults."
     )
 
 
-def _machine(machine: dict) -> str:
+def _machine(machine: dict[str, Any]) -> str:
     return ", ".join(
         str(part) for part in (machine.get("gpu"), machine["cpu"], f"{machine['cores']} cores") if part is not None
     )
 
 
 def summary(rows: Sequence[MethodResult], ordered: list[str], measure: str) -> Table:
-    """The score by code length, a line a method, the best of each length in bold."""
+    """Scores by code length, one line per method, the best of each length in bold."""
     lengths = sorted({row.bits for row in rows})
     scores = {(row.method, row.bits): row.score(measure) for row in rows}
     best = {
@@ -108,7 +109,7 @@ def summary(rows: Sequence[MethodResult], ordered: list[str], measure: str) -> T
 
 
 def details(rows: Sequence[MethodResult], ordered: list[str]) -> Table:
-    """Every reading and cost, a line a method and code length."""
+    """All readings and costs, one line per method and code length."""
     names = _readings(rows)
     costs = ("fit, s", "encode, rows/s", "model, bytes")
     extra = [heading for heading, has in _notes(rows).items() if has]
@@ -126,11 +127,11 @@ def _notes(rows: Sequence[MethodResult]) -> dict[str, bool]:
 
 
 def _readings(rows: Sequence[MethodResult]) -> list[str]:
-    """Every score that any row has, mAP first and plain before weighted."""
+    """Every score that any result has, mAP first and plain before weighted."""
     found = {name for row in rows for name in row.scores}
     readings = list(_HEADINGS)
 
-    def place(name: str) -> tuple:
+    def place(name: str) -> tuple[bool, str, int]:
         metric, _, reading = name.partition(".")
         return metric.startswith("ndcg"), metric, readings.index(f".{reading}" if reading else "")
 
@@ -165,7 +166,7 @@ def _whole(value: int | None) -> str:
     return "—" if value is None else f"{value:,}"
 
 
-def _words(settings: dict) -> str:
+def _words(settings: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 

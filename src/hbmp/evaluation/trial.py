@@ -1,38 +1,57 @@
-"""One seeded split of somebody's arrays, and how codes are scored on it: what comparisons and evaluations stand on.
+"""One seeded split of given arrays, and the scores of codes on it: the basis of comparisons and evaluations.
 
-Queries are drawn first and no method ever sees them. Training rows are drawn from all others, which are the database;
-or, for a score that memorising cannot raise, the database is what was not trained on. Draws are even over classes or
-label sets: rows are shuffled, sorted by class, and every k-th is taken, so that each class gives its share to within
-one row, however rare it is.
+Queries are drawn first, and no method sees them. Training rows are drawn from the other rows, which are the database.
+With `unseen` the database holds only rows that did not train, so that memorising cannot raise a score. Draws are even
+over classes or label sets: rows are shuffled, sorted by class, and every k-th is taken. Each class therefore has its
+proportion to within one row, however rare it is.
 """
 
 from __future__ import annotations
 
 import numbers
 from functools import cached_property, partial
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from hbmp import metrics
 from hbmp._core.labels import as_array, as_classes, as_label_sets, distinct_rows
+from hbmp.datasets import Data
 from hbmp.images import Images, as_images, is_images
 from hbmp.protocols import Measure, Protocol, Split
 
 TIES = (
-    "Items at equal distance keep the order of the database; “tie-aware” is the mean over all their orders, “weighted” "
-    "the distance with the method's bit weights, where it has any."
+    "Items at equal distance keep the order of the database; “tie-aware” is the mean over all orders of such items, "
+    "“weighted” is the distance with the method's bit weights, if it has any."
 )
 PERCENTILES, GRADES = (2, 5, 10, 20), (10, 5, 2, 1)  # without labels: the paper's setting
-_MOST_QUERIES = 1000  # where no number is asked for
+_MOST_QUERIES = 1000  # without a given number
 _MOST_PAIRED = 2000  # training rows whose distances set the thresholds
 _MOST_GRADES = 1 << 28  # bytes of grades that are kept rather than computed again for every code length
 
 
-class Trial(Protocol):
-    """Training rows, database and queries, each as (features (n, d), labels or None), and what is relevant to whom."""
+_Part = tuple[Any, Any]  # features or images, and labels
 
-    def __init__(self, train, database, queries, *, cutoff=None):
+
+class Trial(Protocol):
+    """Training rows, database and queries, and what is relevant among them.
+
+    Parameters
+    ----------
+    train, database, queries : tuple of (ndarray, ndarray or None)
+        Features (n, d) or images, with labels.
+    cutoff : int, default=None
+        How many ranks count.
+
+    Attributes
+    ----------
+    kind : str
+        What defines relevance: "classes", "label sets" or "distances".
+    """
+
+    def __init__(self, train: _Part, database: _Part, queries: _Part, *, cutoff: int | None = None):
         self.train, self.train_labels = train
         self.database, self.database_labels = database
         self.queries, self.query_labels = queries
@@ -40,48 +59,49 @@ class Trial(Protocol):
 
     @property
     def kind(self) -> str:
-        """What decides relevance: "classes", "label sets" or "distances"."""
+        """What defines relevance: "classes", "label sets" or "distances"."""
         if self.database_labels is None:
             return "distances"
         return "classes" if self.database_labels.ndim == 1 else "label sets"
 
     @property
     def measures(self) -> tuple[Measure, ...]:  # type: ignore[override]
-        """mAP, and NDCG where relevance has grades."""
+        """mAP, and NDCG if relevance has grades."""
         precision = Measure("map", self.cutoff)
         gain = {"label sets": "shared", "distances": "scaled"}.get(self.kind)
         return (precision,) if gain is None else (precision, Measure("ndcg", self.cutoff, gain))
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """What is relevant, in words."""
+        """Words for the caption: what is relevant."""
         if self.kind == "classes":
             return "Neighbours have the same class."
         if self.kind == "label sets":
-            return "Neighbours share a label; the grade c is the number of labels shared."
-        levels = ", ".join(f"{share} % ({grade})" for share, grade in zip(PERCENTILES, GRADES, strict=True))
+            return "Neighbours share a label; the grade c is the number of shared labels."
+        levels = ", ".join(f"{percent} % ({grade})" for percent, grade in zip(PERCENTILES, GRADES, strict=True))
         return (
-            "Neighbours lie near in Euclidean distance; the grade c follows from the percentile of the distances "
+            "Neighbours are close in Euclidean distance; the grade c follows from the percentile of the distances "
             f"between training rows: {levels}, 0 beyond."
         )
 
-    def relevance(self, data=None, split=None) -> metrics.Relevance:
-        """What is relevant to the queries in the database; the arguments of a protocol are not needed."""
+    def relevance(self, data: Any = None, split: Any = None) -> metrics.Relevance:
+        """Relevance of the database for the queries; the arguments of a protocol are not used."""
         return self._relevance
 
     @cached_property
     def _relevance(self) -> metrics.Relevance:
         if self.kind == "distances":
             return self._distance_levels()
-        kind = metrics.SameClass if self.kind == "classes" else metrics.SharedLabels
-        return kind(self.query_labels, self.database_labels)
+        kind: type = metrics.SharesClass if self.kind == "classes" else metrics.CountsSharedLabels
+        relevance: metrics.Relevance = kind(self.query_labels, self.database_labels)
+        return relevance
 
     def _distance_levels(self) -> metrics.Relevance:
         from scipy.spatial.distance import pdist
 
         some = self.train[:: -(-len(self.train) // _MOST_PAIRED)]
         thresholds = np.percentile(pdist(np.asarray(some, dtype=np.float64)), PERCENTILES)
-        levels = metrics.DistanceLevels(self.queries, self.database, thresholds, GRADES)
+        levels = metrics.DistanceGrades(self.queries, self.database, thresholds, GRADES)
         n_queries, n_database = levels.shape
         if n_queries * n_database > _MOST_GRADES:
             return levels
@@ -91,24 +111,31 @@ class Trial(Protocol):
             grades[start:stop] = levels.grades(start, stop)
         return metrics.Graded(partial(_rows_between, grades), levels.shape)
 
-    def scores(self, query_codes, database_codes, bit_weights) -> dict[str, float]:
+    def scores(
+        self, query_codes: ArrayLike, database_codes: ArrayLike, bit_weights: ArrayLike | None
+    ) -> dict[str, float]:
         """All readings of all measures, named as in `hbmp.protocols`."""
         return self.scores_with_curve(query_codes, database_codes, bit_weights)[0]
 
-    def scores_with_curve(self, query_codes, database_codes, bit_weights) -> tuple[dict[str, float], dict[str, list]]:
-        """The same, and the precision–recall curve."""
-        return self.evaluate_with_curve(query_codes, database_codes, None, None, bit_weights=bit_weights)
+    def scores_with_curve(
+        self, query_codes: ArrayLike, database_codes: ArrayLike, bit_weights: ArrayLike | None
+    ) -> tuple[dict[str, float], dict[str, list[float]]]:
+        """All readings of all measures, and the precision–recall curve."""
+        data, split = cast(Data, None), cast(Split, None)  # `relevance` needs neither
+        return self.evaluate_with_curve(query_codes, database_codes, data, split, bit_weights=bit_weights)
 
     def within_training(self, seed: int) -> Trial:
-        """The training rows split in the same way, a fifth of them as queries, to choose settings on."""
+        """A split of the training rows alone, a fifth of them as queries, for choosing settings."""
         split = draw_split(len(self.train), self.train_labels, queries=0.2, train=None, seed=seed)
         return trial_of(self.train, self.train_labels, split, cutoff=self.cutoff)
 
 
-def trial_of(X, y, split: Split, *, query_X=None, query_y=None, cutoff=None) -> Trial:
-    """The trial of a split of X (n, d) and y; with query_X the split's queries are rows of that instead."""
+def trial_of(
+    X: Any, y: Any, split: Split, *, query_X: Any = None, query_y: Any = None, cutoff: int | None = None
+) -> Trial:
+    """The trial of a split of X (n, d) and y; with query_X the split's queries are rows of query_X."""
 
-    def part(inputs, labels, rows):
+    def part(inputs: Any, labels: Any, rows: NDArray[Any]) -> _Part:
         mine = inputs[rows]
         return mine if isinstance(mine, Images) else np.asarray(mine), None if labels is None else labels[rows]
 
@@ -119,34 +146,59 @@ def trial_of(X, y, split: Split, *, query_X=None, query_y=None, cutoff=None) -> 
 
 
 def draw_split(
-    n_rows: int, y, *, queries, train, seed: int, unseen: bool = False, n_given_queries: int | None = None
+    n_rows: int,
+    y: NDArray[Any] | None,
+    *,
+    queries: float | None,
+    train: float | None,
+    seed: int,
+    unseen: bool = False,
+    n_given_queries: int | None = None,
 ) -> Split:
-    """Rows that ask, train and answer; sorted, the same for the same seed.
+    """Draw query, training and database rows; sorted, the same for the same seed.
 
-    queries : how many, or a share below 1; a tenth, at most 1,000, where None · train : the same, of all others; all of
-        them where None, half with `unseen` · unseen : the database holds only what was not trained on ·
-        n_given_queries : that many queries come from elsewhere, and no row here is one
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    y : ndarray or None
+        Labels to draw evenly over.
+    queries : int, float or None
+        Number or fraction of queries; a tenth, at most 1,000, if None.
+    train : int, float or None
+        Number or fraction of the other rows; all of them if None, half with `unseen`.
+    seed : int
+        Seed of the draw.
+    unseen : bool, default=False
+        Whether the database holds only rows that did not train.
+    n_given_queries : int, default=None
+        Number of queries given separately; then no row here is a query.
+
+    Returns
+    -------
+    Split
+        The split.
     """
     rng, strata = np.random.default_rng(seed), _strata(y)
     others = np.arange(n_rows)
     if n_given_queries is not None:
-        asking = np.arange(n_given_queries)
+        query_rows = np.arange(n_given_queries)
     else:
         wanted = min(_MOST_QUERIES, max(1, n_rows // 10)) if queries is None else queries
-        asking = draw_evenly(_count(wanted, n_rows, "queries"), others, strata, rng)
-        others = np.delete(others, asking)
+        query_rows = draw_evenly(_count(wanted, n_rows, "queries"), others, strata, rng)
+        others = np.delete(others, query_rows)
     train = (0.5 if unseen else len(others)) if train is None else train
     training = draw_evenly(_count(train, len(others), "train"), others, strata, rng) if len(others) else others
-    answering = np.setdiff1d(others, training) if unseen else others
-    if len(answering) < 2:
+    database_rows = np.setdiff1d(others, training) if unseen else others
+    if len(database_rows) < 2:
         raise ValueError(
-            f"{len(asking)} queries and {len(training)} rows to train on leave nothing to search; ask for fewer."
+            f"{len(query_rows)} queries and {len(training)} training rows leave nothing to search; choose fewer."
         )
-    return Split(training, asking, answering)
+    return Split(training, query_rows, database_rows)
 
 
-def draw_evenly(count: int, rows: np.ndarray, strata: np.ndarray | None, rng) -> np.ndarray:
-    """`count` of the rows, sorted: every row equally likely, every stratum with its share to within one row."""
+def draw_evenly(count: int, rows: NDArray[Any], strata: NDArray[Any] | None, rng: np.random.Generator) -> NDArray[Any]:
+    """`count` of the rows, sorted: every row equally likely, every stratum in proportion to within one row."""
     if count >= len(rows):
         return rows
     order = rng.permutation(rows)
@@ -156,8 +208,8 @@ def draw_evenly(count: int, rows: np.ndarray, strata: np.ndarray | None, rng) ->
     return np.sort(order[np.minimum(places, len(rows) - 1)])
 
 
-def as_labels(y, n_rows: int, name: str = "y") -> np.ndarray | None:
-    """Labels as all parts of a comparison take them: (n,) classes or (n, c) 0/1 float32."""
+def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any] | None:
+    """Labels in the form that comparisons use: (n,) classes or (n, c) 0/1 float32."""
     if y is None:
         return None
     y = y if sparse.issparse(y) else as_array(y, name)
@@ -168,9 +220,9 @@ def as_labels(y, n_rows: int, name: str = "y") -> np.ndarray | None:
     return labels
 
 
-def as_features(X, name: str = "X") -> np.ndarray:
-    """Features (n, d) of finite numbers, not copied where they are an array already."""
-    features = np.asanyarray(X)
+def as_features(X: Any, name: str = "X") -> NDArray[Any]:
+    """Finite features (n, d); an array is not copied."""
+    features: NDArray[Any] = np.asanyarray(X)
     if features.ndim != 2 or features.dtype.kind not in "fiub" or 0 in features.shape:
         raise ValueError(
             f"{name} must be an (n, d) array of numbers; found {features.dtype} of shape {features.shape}."
@@ -181,17 +233,17 @@ def as_features(X, name: str = "X") -> np.ndarray:
     return features
 
 
-def as_inputs(X, y, name: str = "X"):
-    """Features as above, or images, whose neighbours only labels can name."""
+def as_inputs(X: Any, y: Any, name: str = "X") -> Any:
+    """Features, or images, whose neighbours are defined by labels only."""
     if not is_images(X):
         return as_features(X, name)
     if y is None:
-        raise ValueError("Images are neighbours by their labels: pass y, or features in place of the images.")
+        raise ValueError("Neighbours of images are defined by labels: pass y, or features instead of images.")
     return as_images(X)
 
 
-def check_alike(X, y, query_X, query_y) -> None:
-    """Queries of somebody's own have the features and the kind of labels that the database has."""
+def check_alike(X: Any, y: Any, query_X: Any, query_y: Any) -> None:
+    """Check that given queries have the features and the kind of labels of the database."""
     if isinstance(X, Images) != isinstance(query_X, Images):
         raise ValueError("X and query_X must both be images, or both features.")
     if not isinstance(X, Images) and X.shape[1] != query_X.shape[1]:
@@ -201,27 +253,28 @@ def check_alike(X, y, query_X, query_y) -> None:
 
 
 def drawn_words(n_queries: int, kind: str, given: bool) -> str:
-    """How queries came about, for a caption."""
+    """How the queries were chosen, for a caption."""
     evenly = {"classes": " evenly over classes", "label sets": " evenly over label sets"}.get(kind, "")
     return f"{n_queries:,} queries " + ("as given" if given else f"drawn{evenly}")
 
 
-def _rows_between(grades: np.ndarray, start: int, stop: int) -> np.ndarray:
+def _rows_between(grades: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
     return grades[start:stop]
 
 
-def _strata(y) -> np.ndarray | None:
+def _strata(y: NDArray[Any] | None) -> NDArray[Any] | None:
+    """The class or label set of each row, as numbers."""
     if y is None:
         return None
     return np.unique(y, return_inverse=True)[1] if y.ndim == 1 else distinct_rows(y)[1]
 
 
-def _count(wanted, n_rows: int, name: str) -> int:
-    """A number of rows from a number, or from a share below 1."""
+def _count(wanted: float, n_rows: int, name: str) -> int:
+    """A number of rows from a number, or from a fraction below 1."""
     whole = isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool)
     if not whole and not (isinstance(wanted, numbers.Real) and 0 < float(wanted) < 1):
-        raise ValueError(f"{name} must be a number of rows or a share between 0 and 1, found {wanted!r}.")
+        raise ValueError(f"{name} must be a number of rows or a fraction between 0 and 1, found {wanted!r}.")
     count = int(wanted) if whole else max(1, round(float(wanted) * n_rows))
     if not 1 <= count <= n_rows:
-        raise ValueError(f"{name} must lie between 1 and the {n_rows} rows there are, found {count}.")
+        raise ValueError(f"{name} must lie between 1 and the {n_rows} available rows, found {count}.")
     return count

@@ -132,8 +132,6 @@ def learned_codes(method: Any, inputs: Any, labels: NDArray[Any] | None, split: 
         facts["unmatched_bits"] = float(method.unmatched_)
     if hasattr(method, "codebook_"):
         facts |= _book_facts(method.codebook_)
-    if hasattr(method, "plan_"):
-        facts["plan"] = method.plan_.as_dict()
     query = hamming.signs(scores)
     return Codes(query, database, np.asarray(method.bit_weights_), scores, seconds, facts)
 

@@ -1,29 +1,62 @@
-"""What the figures share: measurements kept as JSON lines, one look, and files under `results/figures/`.
+"""Shared by the figures: measurements as JSON lines, one look, and files under `results/figures/`.
 
-A figure first measures, where a measurement is not in the results yet, and then draws from the results alone.
+A figure first measures what is missing from the results, and then draws from the results alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hbmp import datasets, hamming
 from hbmp._core import machine
 from hbmp._core.device import pick_device
+from hbmp.datasets import Data
 from hbmp.experiments import image_grid, store
+from hbmp.experiments.running import Folder
+from hbmp.experiments.store import Record
 
 BLUE, RED, GREEN, GREY = "#1f5fa8", "#c8402f", "#2b8a3e", "#8a8f98"
 PALETTE = ("#1f5fa8", "#c8402f", "#2b8a3e", "#e08e0b", "#7a4fa3", "#0f8b8d", "#b5578e", "#6b4f2a", "#5c6670", "#a5b32b")
 
 
-def measured(results, figure: str, settings: dict, compute: Callable[[], dict], *, device: str = "cpu") -> dict:
-    """The record of these settings from `results/<figure>.jsonl`; computed and appended where it is not there."""
+def measured(
+    results: Folder, figure: str, settings: dict[str, Any], compute: Callable[[], Record], *, device: str = "cpu"
+) -> Record:
+    """Return a measurement from `results/<figure>.jsonl`; compute and append it if it is missing.
+
+    Parameters
+    ----------
+    results : str or Path
+        Folder of results.
+    figure : str
+        Name of the figure.
+    settings : dict
+        Settings of the measurement, which identify it.
+    compute : callable
+        Returns the measured values.
+    device : str, default="cpu"
+        Device on record.
+
+    Returns
+    -------
+    dict
+        The record.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hbmp.experiments.figures import measured
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     measured(folder, "fig9", {"seed": 0}, lambda: {"value": 1})["value"]
+    1
+    """
     found = kept(results, figure, settings)
     if found is not None:
         return found
@@ -42,19 +75,26 @@ def measured(results, figure: str, settings: dict, compute: Callable[[], dict], 
     return record
 
 
-def kept(results, figure: str, settings: dict) -> dict | None:
-    """The record of these settings, where there is one."""
+def kept(results: Folder, figure: str, settings: dict[str, Any]) -> Record | None:
+    """The record of these settings, or None."""
     key = _key(figure, settings)
     records = store.read(Path(results) / f"{figure}.jsonl")
     return next((record for record in records if record["key"] == key), None)
 
 
 def from_images(
-    results, figure: str, panel: str, methods, n_bits: int, seed: int, data_dir, compute: Callable[..., dict]
-) -> list[dict] | None:
-    """The records of networks trained on CIFAR-10, one a method, from codes that a run kept; None where one is missing.
+    results: Folder,
+    figure: str,
+    panel: str,
+    methods: Sequence[str],
+    n_bits: int,
+    seed: int,
+    data_dir: Folder | None,
+    compute: Callable[..., Record],
+) -> list[Record] | None:
+    """The records of networks trained on CIFAR-10, one per method, from codes that a run kept; None if one is missing.
 
-    compute(data, codes, seed): what the figure shows; codes: the arrays of `results/codes/<key>.npz`, signs unpacked
+    `compute(data, codes, seed)` measures; codes are the arrays of `results/codes/<key>.npz` with unpacked signs.
     """
     try:
         data = datasets.load("cifar10", data_dir)
@@ -72,7 +112,7 @@ def from_images(
     return records
 
 
-def _compute(compute: Callable[..., dict], data, path: Path, seed: int) -> dict:
+def _compute(compute: Callable[..., Record], data: Data, path: Path, seed: int) -> Record:
     with np.load(path, allow_pickle=False) as stored:
         codes = {name: stored[name] for name in stored.files}
     n_bits = int(codes["n_bits"])
@@ -80,13 +120,13 @@ def _compute(compute: Callable[..., dict], data, path: Path, seed: int) -> dict:
     return compute(data, codes | signs, seed)
 
 
-def _key(figure: str, settings: dict) -> str:
+def _key(figure: str, settings: dict[str, Any]) -> str:
     text = json.dumps({"figure": figure, **settings}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def pyplot():
-    """matplotlib without a display, in our look; one sentence where it is not installed."""
+def pyplot() -> Any:
+    """matplotlib without a display, in our look, or an error of one sentence if it is not installed."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -112,8 +152,8 @@ def pyplot():
     return plt
 
 
-def save(figure, results, name: str, *, dpi: int = 160) -> Path:
-    """Write `results/figures/<name>.png` beside and rename it into place."""
+def save(figure: Any, results: Folder, name: str, *, dpi: int = 160) -> Path:
+    """Write `results/figures/<name>.png`, first beside it and then renamed into place."""
     folder = Path(results) / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f".{name}.png"
@@ -123,7 +163,7 @@ def save(figure, results, name: str, *, dpi: int = 160) -> Path:
 
 
 def drawn(draw: Callable[[], Path]) -> str:
-    """One line that says where the picture is, or why there is none."""
+    """One line with the path of the picture, or the reason why there is none."""
     try:
         return f"The picture: {draw()}"
     except RuntimeError as error:

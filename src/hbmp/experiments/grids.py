@@ -5,16 +5,18 @@ nus                oracle retrieval with target codes on the real labels of NUS-
 coco, voc2007      the best setting; constant against regress, item weights, label sets never seen in training
 labelme            without labels, all three gains, on the stand-in for 22K LabelMe
 methods            every method at 16 and 32 bits on CIFAR-10, MS-COCO and, those without labels, on GIST
-leaders            the ten that did best on CIFAR-10 there, at more code lengths and seeds, on cifar-2 and VOC 2007
+leaders            the ten best of these on CIFAR-10, at more code lengths and seeds, on cifar-2 and VOC 2007
 images             whole networks fine-tuned on CIFAR-10 and VOC 2007, in parts (`image_grid`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from hbmp._core import catalog
 from hbmp.experiments import Cell, image_grid, load_results
+from hbmp.experiments.running import Folder
 from hbmp.experiments.scores import own_score
 from hbmp.experiments.settings import (
     BEST_HBMP,
@@ -30,29 +32,56 @@ from hbmp.experiments.settings import (
 )
 from hbmp.hasher import get_method
 
+Settings = dict[str, Any]
 CIFAR_FEATURES = "cifar10-efficientnet-lite0"
 
 
 def cells_of(
     name: str,
     *,
-    bits=None,
-    seeds=None,
-    methods=None,
+    bits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    methods: Sequence[str] | None = None,
     data: str | None = None,
-    protocol_params: dict | None = None,
-    parts=None,
-    results="results",
-):
-    """The cells of a grid, equal ones once; bits, seeds, methods, data and protocol settings narrow or change it.
+    protocol_params: dict[str, Any] | None = None,
+    parts: Sequence[str] | None = None,
+    results: Folder = "results",
+) -> list[Cell]:
+    """List the cells of a grid, equal ones once.
 
-    parts: of the grid of images, in the order to run them. results: where the leaders are read from.
+    Parameters
+    ----------
+    name : str
+        Name of the grid.
+    bits, seeds : sequence of int, default=None
+        Only these.
+    methods : sequence of str, default=None
+        Only these.
+    data : str, default=None
+        Another data set than the grid's own.
+    protocol_params : dict, default=None
+        Settings of the protocol that differ.
+    parts : sequence of str, default=None
+        Parts of the grid of images, in the order of running.
+    results : str or Path, default="results"
+        Folder of results that the leaders are chosen from.
+
+    Returns
+    -------
+    list of Cell
+        The cells.
+
+    Examples
+    --------
+    >>> from hbmp.experiments import grids
+    >>> {cell.bits for cell in grids.cells_of("cifar-1", bits=[12])}
+    {12}
     """
     if name not in GRIDS:
         raise LookupError(f"No grid called {name!r}. There are {len(GRIDS)}: {', '.join(GRIDS)}.")
     if parts and name != "images":
-        raise ValueError(f"Only the grid 'images' has parts; asked for {', '.join(parts)} of {name!r}.")
-    options = {"leaders": (results,), "images": (parts,)}.get(name, ())
+        raise ValueError(f"Only the grid 'images' has parts; found {', '.join(parts)} for {name!r}.")
+    options: tuple[Any, ...] = {"leaders": (results,), "images": (parts,)}.get(name, ())
     distinct = {}
     for cell in GRIDS[name](*options):
         if (bits and cell.bits not in bits) or (seeds and cell.seed not in seeds):
@@ -127,7 +156,7 @@ def _all_methods() -> list[Cell]:
     return cells
 
 
-def _leaders(results) -> list[Cell]:
+def _leaders(results: Folder) -> list[Cell]:
     cells = []
     for method in leaders(results):
         cells += _side_by_side("cifar-1", CIFAR_FEATURES, (12, 16, 24, 32, 48, 64), SEEDS, method)
@@ -138,7 +167,7 @@ def _leaders(results) -> list[Cell]:
     return cells
 
 
-def leaders(results, count: int = 10) -> list[str]:
+def leaders(results: Folder, count: int = 10) -> list[str]:
     """The methods with the best mAP on cifar-1, mean over 16 and 32 bits, seed 0, each at its defaults."""
     wanted = {
         cell.key: cell
@@ -161,7 +190,8 @@ def _needs_labels(method: str) -> bool:
     return get_method(method).supervised
 
 
-def _side_by_side(protocol, data, bits, seeds, method) -> list[Cell]:
+def _side_by_side(protocol: str, data: str, bits: Sequence[int], seeds: Sequence[int], method: str) -> list[Cell]:
+    """The cells of a method beside the others, at its defaults."""
     return _product(protocol, data, bits, seeds, [default_params(method, protocol)], method=method)
 
 
@@ -178,8 +208,8 @@ GRIDS: dict[str, Callable[..., list[Cell]]] = {
 }
 
 
-def _multi_label(name: str, bits, seeds) -> list[Cell]:
-    """Learned codes with each scheme and item weight, by number of labels shared, and the oracle without a function."""
+def _multi_label(name: str, bits: Sequence[int], seeds: Sequence[int]) -> list[Cell]:
+    """Learned codes with each scheme and item weight, by number of shared labels, and the oracle without a function."""
     by_number = {"affinity": "label_overlap"}
     overlap = [hbmp(STAGES_ALONE, scheme, by_number) for scheme in SCHEMES.values()]
     linear = [hbmp(STAGES_ALONE, FUNCTIONS["linear"], scheme) for scheme in SCHEMES.values()]
@@ -192,11 +222,21 @@ def _multi_label(name: str, bits, seeds) -> list[Cell]:
     ]
 
 
-def _weighted_schemes(base: dict) -> list[dict]:
+def _weighted_schemes(base: Settings) -> list[Settings]:
     return [hbmp(base, scheme, {"item_weights": weights}) for scheme in SCHEMES.values() for weights in ITEM_WEIGHTS]
 
 
-def _product(protocol, data, bits, seeds, settings, *, method="hbmp", codes="function") -> list[Cell]:
+def _product(
+    protocol: str,
+    data: str,
+    bits: Sequence[int],
+    seeds: Sequence[int],
+    settings: Sequence[Settings],
+    *,
+    method: str = "hbmp",
+    codes: str = "function",
+) -> list[Cell]:
+    """One cell per seed, code length and setting."""
     return [
         Cell(method, protocol, data, n_bits, seed, params, {}, codes)
         for seed in seeds

@@ -1,24 +1,25 @@
 """The grid of whole networks fine-tuned on images, in named parts; the order of the parts is the order of running.
 
-Every cell has the same backbone, epochs, augmentation and optimiser (`_settings.IMAGE_NETWORK`), so that methods differ
-by their loss and their target codes alone.
+Every cell has the same backbone, epochs, augmentation and optimiser (`settings.IMAGE_NETWORK`), so that methods differ
+only in their loss and target codes.
 
-    nested       HBMP at 48 bits, three seeds, and from the same trainings its first 12, 16, 24 and 32 bits; for classes
-                 these are what HBMP gives at those lengths, because it learns 48 bits anyway (`extra_bits`)
+    nested       HBMP at 48 bits, three seeds, and its first 12, 16, 24 and 32 bits from the same trainings; for classes
+                 HBMP gives these at those lengths too, because it learns 48 bits anyway (`extra_bits`)
     rivals       deep methods at two code lengths, one seed; on cifar-1 the strongest of them with three
-    alone        HBMP that learns the bits of one code length and no more, three seeds
-    whole        HBMP whose training asks for whole codes and not for bits, nested and alone, three seeds
-    constant     plain Hamming targets (constant) in place of weighted ones (regress)
-    instances    codes inferred for every training image in place of every class or label set
+    alone        HBMP that learns exactly the bits of one code length, three seeds
+    whole        HBMP trained on whole codes rather than single bits, nested and alone, three seeds
+    constant     plain Hamming targets (constant) instead of weighted ones (regress)
+    instances    codes inferred for every training image instead of every class or label set
     figures      the rival of Figure 3 at its code length
     alexnet      HBMP and a rival with AlexNet from random weights, without any other image
-    large        HBMP nested and its closest rivals at the size the backbone was pretrained with, encoded with mirror
-                 images: better codes for more time
+    large        HBMP nested and its closest rivals at the backbone's pretraining size, encoded with mirror images:
+                 better codes for more time
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from hbmp.experiments import Cell
 from hbmp.experiments.settings import IMAGE_HBMP, LARGE_NETWORK, SCHEMES, SEEDS, hbmp, network
@@ -44,11 +45,28 @@ PARTS = (
     "figures-cifar-1",
     "alexnet-cifar-1",
 )
-"""All parts, most telling first; codes for each of 50,000 images are left out."""
+"""All parts, most informative first; codes for each of 50,000 images are left out."""
 
 
 def cells(parts: Iterable[str] | None = None) -> list[Cell]:
-    """The cells of these parts in this order, or of all."""
+    """List the cells of some parts, in their order.
+
+    Parameters
+    ----------
+    parts : iterable of str, default=None
+        Names of parts; all of them if None.
+
+    Returns
+    -------
+    list of Cell
+        The cells.
+
+    Examples
+    --------
+    >>> from hbmp.experiments import image_grid
+    >>> len(image_grid.cells(["figures-cifar-1"]))
+    1
+    """
     found: list[Cell] = []
     for name in parts or PARTS:
         if name not in PARTS:
@@ -58,13 +76,13 @@ def cells(parts: Iterable[str] | None = None) -> list[Cell]:
     return found
 
 
-def learned_anyway(cell: dict) -> bool:
-    """Whether a cell's first bits of longer codes are what its method gives at that length: it learns those longer."""
+def learned_anyway(cell: dict[str, Any]) -> bool:
+    """Whether the method itself gives the first bits of longer codes at that length, because it learns longer codes."""
     longer = cell["codes"] == f"prefix of {LEAST_BITS}" and "extra_bits" not in cell["params"]
     return longer and (cell["method"], cell["data"]) == ("hbmp", "cifar10")
 
 
-def _nested(protocol: str, *, changed_network=None, **changes) -> list[Cell]:
+def _nested(protocol: str, *, changed_network: dict[str, Any] | None = None, **changes: Any) -> list[Cell]:
     longest = max(BITS[protocol])
     params = hbmp(IMAGE_HBMP, network(protocol, **(changed_network or {})), changes)
     return [
@@ -81,7 +99,7 @@ def _whole(protocol: str) -> list[Cell]:
     return _nested(protocol, contrast_share=1.0) + _alone(protocol, contrast_share=1.0)
 
 
-def _alone(protocol: str, **changes) -> list[Cell]:
+def _alone(protocol: str, **changes: Any) -> list[Cell]:
     params = hbmp(IMAGE_HBMP, network(protocol), {"extra_bits": 0, **changes})
     return [_cell(protocol, n_bits, seed, params) for seed in SEEDS for n_bits in FEW_BITS[protocol]]
 
@@ -90,7 +108,7 @@ def _large(protocol: str) -> list[Cell]:
     return _nested(protocol, changed_network=LARGE_NETWORK) + _rivals(protocol, CLOSEST_RIVALS, **LARGE_NETWORK)
 
 
-def _rivals(protocol: str, methods=RIVALS, **changes) -> list[Cell]:
+def _rivals(protocol: str, methods: Sequence[str] = RIVALS, **changes: Any) -> list[Cell]:
     label_sets = protocol == "voc2007"
     able = [name for name in methods if not (label_sets and get_method(name).single_label)]
     seeded = SEEDED_RIVALS.get(protocol, ())
@@ -130,7 +148,7 @@ def _alexnet(protocol: str) -> list[Cell]:
     ]
 
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[[str], list[Cell]]] = {
     "alexnet": _alexnet,
     "figures": _figures,
     "nested": _nested,
@@ -143,5 +161,14 @@ _MAKERS = {
 }
 
 
-def _cell(protocol, n_bits, seed, params, *, method="hbmp", codes="function") -> Cell:
+def _cell(
+    protocol: str,
+    n_bits: int,
+    seed: int,
+    params: dict[str, Any],
+    *,
+    method: str = "hbmp",
+    codes: str = "function",
+) -> Cell:
+    """A cell on the images of a protocol."""
     return Cell(method, protocol, DATA[protocol], n_bits, seed, params, {}, codes)

@@ -1,12 +1,14 @@
-"""What a table of the paper is made of: parts, each one protocol, one score, the paper's rows, and our cells for them.
+"""The tables of the paper: parts, each with one protocol, one score, the paper's rows, and our cells for them.
 
-A part names the data that serve it, best first. Where only a stand-in is at hand it is used and named; where nothing
-is, the part says what is missing and how to get it.
+A part lists the data that serve it, best first. A stand-in is used and named if nothing better is available. Without
+any data, the part states what is missing and how to get it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hbmp._core import catalog
 from hbmp.experiments import Cell
@@ -17,8 +19,24 @@ from hbmp.experiments.settings import METHOD_FILES, SEEDS
 class DataSource:
     """Data that can serve a part.
 
-    stand_in : what it is instead of the paper's data, "" where it is the paper's; other_items : whether these are not
-        even the paper's images, so that a difference of scores means nothing
+    Parameters
+    ----------
+    data : str
+        Name of the data set.
+    protocol : str
+        Name of the protocol.
+    how_to_get : str, default=""
+        One sentence.
+    stand_in : str, default=""
+        Description of a stand-in; empty for the paper's data.
+    other_items : bool, default=False
+        Whether the images differ from the paper's, so that differences of scores mean nothing.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import DataSource
+    >>> DataSource("cifar10-vggf", "cifar-1").stand_in
+    ''
     """
 
     data: str
@@ -30,17 +48,59 @@ class DataSource:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of the paper's table: its numbers, one a code length, and the method that makes ours."""
+    """A row of a table of the paper, and the method that makes ours.
+
+    Parameters
+    ----------
+    name : str
+        Name in the paper.
+    paper : tuple of float
+        The paper's numbers, one per code length.
+    method : str
+        Name of the method.
+    params : dict, default={}
+        Settings of the method.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import TableRow
+    >>> TableRow("ITQ", (0.237, 0.246), "itq").params
+    {}
+    """
 
     name: str
     paper: tuple[float, ...]
     method: str
-    params: dict = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TablePart:
-    """One half of a table: rows of methods, columns of code lengths, one score."""
+    """A part of a table: rows of methods, columns of code lengths, one score.
+
+    Parameters
+    ----------
+    title : str
+        Title of the part.
+    sources : tuple of DataSource
+        Data that can serve it, best first.
+    score : str
+        Name of the score.
+    bits : tuple of int
+        Code lengths.
+    rows : tuple of TableRow
+        The paper's rows.
+    features : str, default=""
+        The paper's features.
+    note : str, default=""
+        A remark for the caption.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.recipes import table3
+    >>> table3.PARTS[0].title
+    'ImageNet100 (mAP@1K)'
+    """
 
     title: str
     sources: tuple[DataSource, ...]
@@ -51,11 +111,45 @@ class TablePart:
     note: str = ""
 
     def cell(self, row: TableRow, source: DataSource, n_bits: int, seed: int) -> Cell:
-        """The experiment behind one number."""
+        """Return the experiment behind one number.
+
+        Parameters
+        ----------
+        row : TableRow
+            The row.
+        source : DataSource
+            The data.
+        n_bits : int
+            Code length.
+        seed : int
+            Seed.
+
+        Returns
+        -------
+        Cell
+            The cell.
+        """
         return Cell(row.method, source.protocol, source.data, n_bits, seed, row.params)
 
-    def cells(self, source: DataSource, *, bits=None, seeds=None) -> list[Cell]:
-        """All experiments of the part that can be run: those of methods that exist here."""
+    def cells(
+        self, source: DataSource, *, bits: Sequence[int] | None = None, seeds: Sequence[int] | None = None
+    ) -> list[Cell]:
+        """List the experiments of the part whose methods exist here.
+
+        Parameters
+        ----------
+        source : DataSource
+            The data.
+        bits : sequence of int, default=None
+            Only these code lengths.
+        seeds : sequence of int, default=None
+            Only these seeds.
+
+        Returns
+        -------
+        list of Cell
+            The cells.
+        """
         wanted = [n_bits for n_bits in self.bits if not bits or n_bits in bits]
         return [
             self.cell(row, source, n_bits, seed)
@@ -67,7 +161,24 @@ class TablePart:
 
 
 def rivals(numbers: dict[str, tuple[float, ...]]) -> tuple[TableRow, ...]:
-    """Rows of the methods the paper compares with, each with its default settings here."""
+    """Rows of the methods that the paper compares with, each with its default settings here.
+
+    Parameters
+    ----------
+    numbers : dict of str to tuple of float
+        The paper's numbers by the paper's name.
+
+    Returns
+    -------
+    tuple of TableRow
+        The rows.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import rivals
+    >>> rivals({"SHK": (0.488,)})[0].method
+    'ksh'
+    """
     return tuple(TableRow(name, values, METHOD_FILES[name]) for name, values in numbers.items())
 
 
@@ -76,7 +187,24 @@ _EFFICIENTNET = "frozen EfficientNet-Lite0 features instead of a fine-tuned VGG-
 
 
 def cifar(protocol: str) -> tuple[DataSource, ...]:
-    """CIFAR-10 with VGG-F features, or with those of another network."""
+    """CIFAR-10 with VGG-F features, or with features of another network.
+
+    Parameters
+    ----------
+    protocol : str
+        Name of the protocol.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import cifar
+    >>> len(cifar("cifar-1"))
+    2
+    """
     get = _ENCODE.format(network="VGG-F", name="cifar10-vggf")
     other = _ENCODE.format(network="EfficientNet-Lite0", name="cifar10-efficientnet-lite0")
     return (
@@ -86,7 +214,26 @@ def cifar(protocol: str) -> tuple[DataSource, ...]:
 
 
 def nus(protocol: str, *, stand_in_protocol: str) -> tuple[DataSource, ...]:
-    """NUS-WIDE with VGG-F features, or MS-COCO in its place."""
+    """NUS-WIDE with VGG-F features, or MS-COCO instead.
+
+    Parameters
+    ----------
+    protocol : str
+        Name of the protocol.
+    stand_in_protocol : str
+        Protocol of MS-COCO.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import nus
+    >>> nus("nus-1", stand_in_protocol="coco")[1].data
+    'coco'
+    """
     get = _ENCODE.format(network="VGG-F", name="nuswide-vggf")
     other = _ENCODE.format(network="EfficientNet-Lite0", name="coco")
     coco = f"MS-COCO images under {stand_in_protocol}, {_EFFICIENTNET}, standing in for NUS-WIDE"
@@ -97,16 +244,40 @@ def nus(protocol: str, *, stand_in_protocol: str) -> tuple[DataSource, ...]:
 
 
 def labelme() -> tuple[DataSource, ...]:
-    """22K LabelMe, or GIST descriptors of as many other images."""
+    """22K LabelMe, or GIST descriptors of as many other images.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import labelme
+    >>> labelme()[1].data
+    'gist22k'
+    """
     stand_in = "GIST of 22,019 other images standing in for 22K LabelMe"
     return (
-        DataSource("labelme", "labelme", "Ask the authors of 22K LabelMe for its GIST descriptors."),
+        DataSource("labelme", "labelme", "Request the GIST descriptors from the authors of 22K LabelMe."),
         DataSource("gist22k", "labelme", "Compute GIST of 22,019 images.", stand_in=stand_in, other_items=True),
     )
 
 
 def imagenet100() -> tuple[DataSource, ...]:
-    """ImageNet100 with AlexNet features."""
+    """ImageNet100 with AlexNet features.
+
+    Returns
+    -------
+    tuple of DataSource
+        The data, best first.
+
+    Examples
+    --------
+    >>> from hbmp.experiments.paper import imagenet100
+    >>> imagenet100()[0].protocol
+    'imagenet100'
+    """
     return (
         DataSource("imagenet100-alexnet", "imagenet100", _ENCODE.format(network="AlexNet", name="imagenet100-alexnet")),
     )

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -262,8 +262,8 @@ def made_by(method: Hasher, cell: Cell, device: str) -> Record:
     ['device', 'machine', 'plan', 'settings', 'source']
     """
     plan = getattr(method, "plan_", None)
-    if is_dataclass(plan) and not isinstance(plan, type):
-        plan = asdict(plan)
+    if hasattr(plan, "as_dict"):
+        plan = plan.as_dict()
     return {
         "settings": settings_of(method),
         "plan": _as_json(plan),
@@ -438,7 +438,7 @@ def _outcomes(cells: Sequence[Cell], jobs: int, options: dict[str, Any]) -> Iter
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=setup) as pool:
         futures = {pool.submit(_try, cell, options): cell for cell in cells}
         for future in as_completed(futures):
-            yield futures[future], future.exception() or future.result()  # the first where its process died
+            yield futures[future], future.exception() or future.result()  # exception() is set if the process died
 
 
 def _try(cell: Cell, options: dict[str, Any]) -> Exception | None:

@@ -155,7 +155,7 @@ def append(path: str | os.PathLike[str], record: Record) -> bool:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, ensure_ascii=False, allow_nan=False, sort_keys=True).encode() + b"\n"
-    # The lock lies beside the file, because Windows lets nobody read a file that is itself locked.
+    # The lock is a separate file, because Windows blocks reads of a locked file.
     with FileLock(path.with_name(f".{path.name}.lock")), open(path, "a+b") as file:
         file.seek(0)
         content = file.read()

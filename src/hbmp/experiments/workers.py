@@ -39,6 +39,6 @@ def start_worker(numbers: Any, jobs: int, parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
-        os._exit(1)  # a killed parent cannot end its pool, and the pool would wait for ever
+        os._exit(1)  # a killed parent cannot end its pool, and the pool would wait forever
 
     threading.Thread(target=watch, daemon=True).start()

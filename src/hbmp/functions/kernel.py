@@ -1,37 +1,82 @@
-"""RBF features on anchors, then a hyperplane a bit: a smooth non-linear function at the price of a linear one.
+"""RBF features on anchors, then a hyperplane per bit: a smooth non-linear function at the cost of a linear one.
 
     a_j    anchors   (m, d)    training samples drawn at random
     φ(x)   features  (m,)      exp(-‖x - a_j‖² / 2σ²), σ² a multiple of the median squared distance to anchors
 
-Anchors are drawn, not clustered: on digits and CIFAR-10 features k-means centres gave mAP 0.983 and 0.814 at 16 bits,
-drawn samples 0.988 and 0.817, in a tenth of the time.
+Anchors are random samples, not cluster centres. On digits and CIFAR-10 features at 16 bits, k-means centres gave mAP
+0.983 and 0.814, random samples 0.988 and 0.817 in a tenth of the time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp.functions._shared.base import HashFunction
 from hbmp.functions.linear import Linear
 
 
 class Kernel(HashFunction):
-    """RBF features on `n_anchors` anchors and a linear function on top.
+    """RBF kernel features on anchors with a linear function on top.
 
     Parameters
     ----------
-    n_anchors : anchors, at most the number of samples
-    width : σ as a multiple of the typical distance between samples and anchors
-    max_rows : more samples than this are drawn down to it for training, which bounds memory
-    linear : the function on top, with its own settings, or None for its defaults
-    device, verbose : of that default
+    n_anchors : int, default=2000
+        Number of anchors. At most the number of samples is used.
+    width : float, default=0.5
+        σ as a multiple of the median distance between samples and anchors.
+    max_rows : int, default=100_000
+        The most samples to train on, which bounds memory. Larger data is sampled.
+    linear : Linear or None, default=None
+        The function on top, with its own settings. None takes the defaults of `Linear`.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the default linear function is trained. `project` runs on the CPU without torch.
+    verbose : bool, default=False
+        Show the progress of the default linear function on stderr.
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_anchors, d)
+        The anchors, centred and scaled like the features.
+    spread_ : float
+        σ².
+    linear_ : Linear
+        The fitted function on top.
+
+    Examples
+    --------
+    Points inside and outside a circle, which no hyperplane separates:
+
+    >>> import numpy as np
+    >>> from hbmp.functions import Kernel, Linear
+    >>> X = np.random.default_rng(0).standard_normal((300, 2)).astype(np.float32)
+    >>> targets = np.where((X**2).sum(axis=1, keepdims=True) > 1.4, 1, -1).astype(np.int8)
+    >>> function = Kernel(n_anchors=50, linear=Linear(epochs=30, device="cpu")).fit(X, targets, random_state=0)
+    >>> function.bit_error(X, targets) < 0.1
+    True
     """
 
     smoke = {"n_anchors": 8, "linear": Linear(epochs=2)}
 
-    def __init__(self, *, n_anchors=2000, width=0.5, max_rows=100_000, linear=None, device="auto", verbose=False):
+    mean_: np.ndarray
+    scale_: float
+    linear_: Linear
+
+    def __init__(
+        self,
+        *,
+        n_anchors: int = 2000,
+        width: float = 0.5,
+        max_rows: int = 100_000,
+        linear: Linear | None = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ):
         self.n_anchors = n_anchors
         self.width = width
         self.max_rows = max_rows
@@ -39,32 +84,34 @@ class Kernel(HashFunction):
         self.device = device
         self.verbose = verbose
 
-    def code_loss(self, bit_weights=None):
-        """That of the linear function."""
+    def code_loss(self, bit_weights: np.ndarray | None = None) -> Callable[..., Any]:
+        """The loss of the linear function."""
         return self._linear().code_loss(bit_weights)
 
-    def learn(self, X, loss, *rest, n_bits, random_state=None):
+    def learn(
+        self, X: Any, loss: Callable[..., Any], *rest: np.ndarray, n_bits: int, random_state: RandomState = None
+    ) -> Self:
         """Draw the anchors, measure the width, minimise `loss(scores, *rest)`."""
         rows, drawn, rng = self._anchor(X, random_state)
         drawn_rest = [array[drawn] for array in rest]
         self.linear_.learn(self._kernel(rows), loss, *drawn_rest, n_bits=n_bits, random_state=draw_seed(rng))
         return self
 
-    def rescale(self, factor, shift):
+    def rescale(self, factor: np.ndarray, shift: np.ndarray) -> None:
         """Fold a factor and a shift of each score into the linear function."""
         self.linear_.rescale(factor, shift)
 
-    def drop(self, columns):
-        """Leave these scores out of the linear function."""
+    def drop(self, columns: Sequence[int]) -> None:
+        """Remove these scores from the linear function."""
         self.linear_.drop(columns)
 
-    def project(self, X):
-        """Scores of the linear function on the kernel features, a few thousand rows at a time."""
+    def project(self, X: np.ndarray) -> NDArray[np.float32]:
+        """Scores of the linear function on the kernel features, in blocks of 8,192 rows."""
         parts = [self._rows(X[start : start + 8192]) for start in range(0, len(X), 8192)]
         return np.concatenate([self.linear_.project(self._kernel(part)) for part in parts])
 
-    def _anchor(self, X, random_state):
-        """Anchors and width from at most `max_rows` samples: (these, their positions, the generator)."""
+    def _anchor(self, X: np.ndarray, random_state: RandomState) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
+        """Set anchors and width from at most `max_rows` samples; return (samples, their positions, generator)."""
         rng = as_generator(random_state)
         drawn = rng.permutation(len(X))[: self.max_rows]
         X = X[drawn]
@@ -76,18 +123,20 @@ class Kernel(HashFunction):
         self.linear_ = self._linear()
         return rows, drawn, rng
 
-    def _linear(self):
+    def _linear(self) -> Linear:
         default = Linear(device=self.device, verbose=self.verbose)
-        return clone(default if self.linear is None else self.linear)
+        copy: Linear = clone(default if self.linear is None else self.linear)
+        return copy
 
-    def _rows(self, X):
+    def _rows(self, X: np.ndarray) -> np.ndarray:
         return (np.asarray(X, dtype=np.float32) - self.mean_) / np.float32(self.scale_)
 
-    def _kernel(self, rows):
-        return np.exp(squared_distances(rows, self.anchors_) / np.float32(-2 * self.spread_))
+    def _kernel(self, rows: np.ndarray) -> np.ndarray:
+        values: np.ndarray = np.exp(squared_distances(rows, self.anchors_) / np.float32(-2 * self.spread_))
+        return values
 
 
-def squared_distances(a, b):
-    """‖a_i - b_j‖², (n, d) and (m, d) to (n, m); centre both first, large means cost digits."""
+def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """‖a_i - b_j‖² of (n, d) and (m, d) as (n, m). Centre both first, because large means cost digits."""
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)
     return np.maximum(squares - 2 * (a @ b.T), 0)

@@ -1,84 +1,147 @@
-"""A whole network on images: a backbone, a linear head with one score a bit, trained end to end on the target codes."""
+"""A network on images: a backbone and a linear head with one score per bit, trained end to end on the target codes."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from hbmp import hamming
 from hbmp._core import catalog
-from hbmp._core.device import autocast, pick_device, to_numpy
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.device import autocast, pick_device, require_torch, to_numpy
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training import distributed
 from hbmp._training.loop import Recipe, seeded, train
 from hbmp.functions._shared.base import HashFunction
 
 
 class Network(HashFunction):
-    """Any backbone with a linear head, fine-tuned as a whole.
+    """Backbone with a linear head, fine-tuned as a whole on images.
 
     Parameters
     ----------
-    backbone : a name from `hbmp.backbones`, or an object from there (`hbmp.backbones.Module` for a network of yours)
-    loss : "logistic", "smooth", "hinge" (the paper's) or "squared". Logistic is the default, because at 32 bits on
-        cifar-1 it gave mAP 0.900 where the hinge gave 0.881
-    epochs, batch_size, optimizer, schedule, weight_decay : how it is trained
-    lr, backbone_lr : learning rates of the head and of the backbone
-    augmentation : "none", "light", "strong", or a dict such as {"flip": 0.5, "shift": 0.1, "cutout": 0.2}
-    mixup : 0, or the parameter of the Beta distribution that blends pairs of training images
-    ema : how much of the averaged weights each step keeps, 0 for none
-    mirror : encode the mean of an image and its mirror image, where both mean the same: not for digits or text. Takes
-        twice as long; held-out images of cifar-1 at 12 bits gained half a point to a point of mAP
-    precision : "auto" (bf16 on a GPU, float32 on a CPU), "float32", "bf16" or "fp16"
-    channels_last : how pictures lie in memory on the device
-    compile : compile the backbone for training and let cuDNN try out its kernels, about a minute once a process; on a
-        GPU its kernels are then launched together (CUDA graphs), which is what makes small batches quick. Each epoch
-        leaves out the few images that do not fill a batch
-    accumulate : parts that a batch is computed in, for networks that do not fit at once
-    validation, patience : share of the images held out to watch mAP on; training stops after `patience` epochs without
-        a better one, and the best weights are kept
-    checkpoint, checkpoint_minutes : folder to save the training to, at least that often and after each epoch; the same
-        training started again goes on from there
-    workers : threads that decode images
-    on_error : "refuse" or "skip" images that cannot be read
-    log_dir : folder for TensorBoard
+    backbone : str or Backbone, default="efficientnet_lite0"
+        A name from `hbmp.backbones`, or a backbone object. `hbmp.backbones.Module` wraps any torch network.
+    loss : {"logistic", "smooth", "hinge", "squared"}, default="logistic"
+        Loss of each bit. "hinge" is the loss of the paper. See docs/beyond-the-paper.md for a comparison.
+    epochs : int, default=30
+        Passes over the images.
+    batch_size : int, default=128
+        Images per step.
+    lr : float, default=1e-3
+        Highest learning rate of the head.
+    backbone_lr : float, default=3e-4
+        Highest learning rate of the backbone.
+    weight_decay : float, default=1e-2
+        Weight decay of the optimiser.
+    optimizer : {"adamw", "sgd"}, default="adamw"
+        The optimiser. "sgd" has momentum 0.9.
+    schedule : {"one-cycle", "step", "constant"}, default="one-cycle"
+        Learning rate over time. "one-cycle" rises for a tenth of training and then falls to 0 by a cosine.
+    augmentation : {"none", "light", "strong"} or dict, default="strong"
+        Random changes to training images. A dict sets each part, such as
+        ``{"flip": 0.5, "shift": 0.1, "cutout": 0.2}``.
+    mixup : float, default=0.0
+        Parameter of the Beta distribution by which pairs of training images are blended. 0 turns mixup off.
+    ema : float, default=0.0
+        Decay of the exponential moving average of the weights. 0 keeps no average.
+    mirror : bool, default=False
+        Encode the mean of an image and its mirror image. Takes twice as long. Not for digits or text.
+    precision : {"auto", "float32", "bf16", "fp16"}, default="auto"
+        Precision of the network. "auto" is bf16 on a GPU and float32 on a CPU.
+    channels_last : bool, default=True
+        Memory layout of images on the device.
+    compile : bool, default=False
+        Compile the backbone for training and let cuDNN select its kernels. Takes about a minute per process. On a GPU
+        the kernels are then launched together (CUDA graphs), which speeds up small batches. Each epoch skips the few
+        images that do not fill a batch.
+    accumulate : int, default=1
+        Parts that a batch is split into, for networks that do not fit in memory.
+    bit_importance : bool, default=False
+        Weight each bit's loss by the size of its learned weight.
+    validation : float, default=0.0
+        Fraction of the images held out to measure mAP after each epoch. The best weights are kept.
+    patience : int or None, default=None
+        Epochs without a better validation score after which training stops.
+    checkpoint : str, path or None, default=None
+        Folder for checkpoints. The same training, started again, resumes from there.
+    checkpoint_minutes : float, default=10.0
+        The most minutes between checkpoints. There is one after each epoch too.
+    workers : int, default=4
+        Threads that decode images.
+    on_error : {"refuse", "skip"}, default="refuse"
+        Raise an error for images that cannot be read, or skip them.
+    log_dir : str, path or None, default=None
+        Folder for TensorBoard logs.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the network runs.
+    verbose : bool, default=False
+        Show a progress bar on stderr.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray
+        Weights of backbone and head by name.
+    backbone_ : Backbone
+        The backbone that was trained.
+    n_bits_ : int
+        Number of scores.
+    loss_ : list of float
+        Mean loss of each epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hbmp
+    >>> from hbmp.functions import Network
+    >>> pixels = np.zeros((16, 8, 8, 3), dtype=np.uint8)
+    >>> pixels[8:] = 255  # black and white images
+    >>> targets = np.repeat(np.array([[1, 1], [-1, 1]], dtype=np.int8), 8, axis=0)
+    >>> network = Network("tiny", epochs=2, augmentation="none", device="cpu")
+    >>> network.fit(hbmp.Images(pixels), targets, random_state=0).project(hbmp.Images(pixels)).shape
+    (16, 2)
     """
 
     takes_images = True
     smoke = {"backbone": "tiny", "epochs": 1, "augmentation": "light", "device": "cpu"}
 
+    weights_: dict[str, np.ndarray]
+
     def __init__(
         self,
-        backbone="efficientnet_lite0",
+        backbone: Any = "efficientnet_lite0",
         *,
-        loss="logistic",
-        epochs=30,
-        batch_size=128,
-        lr=1e-3,
-        backbone_lr=3e-4,
-        weight_decay=1e-2,
-        optimizer="adamw",
-        schedule="one-cycle",
-        augmentation="strong",
-        mixup=0.0,
-        ema=0.0,
-        mirror=False,
-        precision="auto",
-        channels_last=True,
-        compile=False,
-        accumulate=1,
-        bit_importance=False,
-        validation=0.0,
-        patience=None,
-        checkpoint=None,
-        checkpoint_minutes=10.0,
-        workers=4,
-        on_error="refuse",
-        log_dir=None,
-        device="auto",
-        verbose=False,
+        loss: str = "logistic",
+        epochs: int = 30,
+        batch_size: int = 128,
+        lr: float = 1e-3,
+        backbone_lr: float = 3e-4,
+        weight_decay: float = 1e-2,
+        optimizer: str = "adamw",
+        schedule: str = "one-cycle",
+        augmentation: str | dict[str, float] = "strong",
+        mixup: float = 0.0,
+        ema: float = 0.0,
+        mirror: bool = False,
+        precision: str = "auto",
+        channels_last: bool = True,
+        compile: bool = False,
+        accumulate: int = 1,
+        bit_importance: bool = False,
+        validation: float = 0.0,
+        patience: int | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_minutes: float = 10.0,
+        workers: int = 4,
+        on_error: str = "refuse",
+        log_dir: str | PathLike[str] | None = None,
+        device: str = "auto",
+        verbose: bool = False,
     ):
         self.backbone = backbone
         self.loss = loss
@@ -108,8 +171,11 @@ class Network(HashFunction):
         self.device = device
         self.verbose = verbose
 
-    def learn(self, X, loss, *rest, n_bits, random_state=None):
-        """Minimise `loss(scores, *rest)` over images; a loss that is a module is trained along."""
+    def learn(
+        self, X: Any, loss: Callable[..., Any], *rest: np.ndarray, n_bits: int, random_state: RandomState = None
+    ) -> Self:
+        """Minimise `loss(scores, *rest)` over images. A loss that is a module is trained too."""
+        require_torch("Network")
         from hbmp.functions._shared.hashing import Hashing
         from hbmp.functions._shared.image_batches import ImageBatches, MixedLoss
         from hbmp.images import as_images
@@ -157,28 +223,28 @@ class Network(HashFunction):
         self._module = (module, device)
         return self
 
-    def rescale(self, factor, shift):
+    def rescale(self, factor: np.ndarray, shift: np.ndarray) -> None:
         """Fold a factor and a shift of each score into the head."""
         weights, bias = self.weights_["head.weight"], self.weights_["head.bias"]
         self._new_head((weights * factor[:, None]).astype(np.float32), (bias * factor + shift).astype(np.float32))
 
-    def drop(self, columns):
-        """Leave these scores out of the head."""
+    def drop(self, columns: Sequence[int]) -> None:
+        """Remove these scores from the head."""
         weights, bias = self.weights_["head.weight"], self.weights_["head.bias"]
         self._new_head(np.delete(weights, columns, axis=0), np.delete(bias, columns))
 
-    def _new_head(self, weights, bias) -> None:
+    def _new_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
         self.weights_ |= {"head.weight": weights, "head.bias": bias}
         self.n_bits_ = len(bias)
         self.__dict__.pop("_module", None)  # built again from the weights
 
     @property
     def pretrained(self) -> bool:
-        """Whether the backbone starts from weights that it has learned, and not from random ones."""
+        """Whether the backbone starts from learned weights instead of random ones."""
         return getattr(catalog.resolve("backbones", self.backbone), "pretrained", True) is not False
 
-    def pretrained_features(self, X):
-        """What the backbone gives for images before any training, (n, n_features)."""
+    def pretrained_features(self, X: Any) -> NDArray[np.float32]:
+        """Features of the backbone before training, (n, n_features)."""
         from hbmp.images import as_images
 
         device, backbone = pick_device(self.device), self._described_backbone()
@@ -186,17 +252,18 @@ class Network(HashFunction):
             module = backbone.build().to(device).eval()
         return self._outputs(module, module.n_features, as_images(X), backbone, device)
 
-    def project(self, X):
+    def project(self, X: Any) -> NDArray[np.float32]:
         """Scores of the trained network."""
         from hbmp.images import as_images
 
         module, device = self._built()
         return self._scores(module, as_images(X), self.backbone_, device)
 
-    def _scores(self, module, images, backbone, device) -> np.ndarray:
+    def _scores(self, module: Any, images: Any, backbone: Any, device: str) -> NDArray[np.float32]:
         return self._outputs(module, module.head.out_features, images, backbone, device)
 
-    def _outputs(self, module, n_outputs, images, backbone, device) -> np.ndarray:
+    def _outputs(self, module: Any, n_outputs: int, images: Any, backbone: Any, device: str) -> NDArray[np.float32]:
+        require_torch("Network")
         import torch
 
         from hbmp._core.device import to_torch
@@ -207,17 +274,18 @@ class Network(HashFunction):
         outputs = np.empty((len(images), n_outputs), dtype=np.float32)
         precision = self._precision(device)
         if precision != "float32" or self.compile:
-            module = folded(module)  # a compiled network would be compiled once more for its use
+            module = folded(module)  # a compiled network would be compiled again for inference
         with torch.inference_mode(), autocast(device, precision):
             for rows, pixels in pixel_batches(images, view.size, batch_size=batch, workers=self.workers):
                 outputs[rows] = to_numpy(module(view.for_use(to_torch(pixels, device))).float())
         return outputs
 
-    def _built(self):
-        """The trained module on its device, made from the weights where this function was loaded from a file."""
-        cached = getattr(self, "_module", None)
+    def _built(self) -> tuple[Any, str]:
+        """The trained module on its device, built from the weights if this function was loaded from a file."""
+        cached: tuple[Any, str] | None = getattr(self, "_module", None)
         if cached is not None:
             return cached
+        require_torch("Network")
         import torch
 
         from hbmp.functions._shared.hashing import Hashing
@@ -226,17 +294,18 @@ class Network(HashFunction):
         module = Hashing(self.backbone_.architecture(), self.n_bits_, mirror=self.mirror)
         try:
             module.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in self.weights_.items()})
-        except RuntimeError as error:  # only a network of the user's own can be another one
+        except RuntimeError as error:  # only a custom network can differ
             first = str(error).partition("\n")[2].strip().partition("\n")[0]
             raise ValueError(f"The network given has other layers than the one that was trained: {first}") from error
         module = module.to(device).eval()
-        self._module = (_channels_last(module) if self.channels_last else module, device)
-        return self._module
+        built = (_channels_last(module) if self.channels_last else module, device)
+        self._module = built
+        return built
 
-    def _described_backbone(self):
+    def _described_backbone(self) -> Any:
         return clone(catalog.resolve("backbones", self.backbone))
 
-    def _view(self, backbone, device):
+    def _view(self, backbone: Any, device: str) -> Any:
         from hbmp.functions._shared.augment import AUGMENTATIONS, Augmentation
         from hbmp.functions._shared.image_batches import View
 
@@ -247,21 +316,21 @@ class Network(HashFunction):
         chosen = AUGMENTATIONS[given] if isinstance(given, str) else Augmentation(**given)
         return View(backbone, chosen, device, channels_last=self.channels_last)
 
-    def _precision(self, device) -> str:
+    def _precision(self, device: str) -> str:
         if self.precision != "auto":
             return self.precision
         return "bf16" if str(device).startswith("cuda") else "float32"
 
-    def _compile(self, backbone, device) -> None:
-        """Compile the backbone; the head stays out, so that all code lengths share one.
+    def _compile(self, backbone: Any, device: str) -> None:
+        """Compile the backbone. The head is not compiled, so that all code lengths share one compilation.
 
-        A graph of CUDA keeps gradients in memory of its own, which the next launch overwrites: they must not be summed
-        over parts of a batch, and other processes must not be sent them.
+        A CUDA graph keeps gradients in its own memory, which the next launch overwrites. They must not be summed over
+        parts of a batch or sent to other processes.
         """
         one_launch = device.startswith("cuda") and self.accumulate == 1 and distributed.world() == 1
         backbone.compile(dynamic=False, mode="reduce-overhead" if one_launch else None)
 
-    def _recipe(self, device) -> Recipe:
+    def _recipe(self, device: str) -> Recipe:
         return Recipe(
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -276,30 +345,30 @@ class Network(HashFunction):
             patience=self.patience,
         )
 
-    def _validation(self, images, targets, backbone, device):
-        """mAP when held-out images query each other; relevant are those with an equal code or a shared label."""
+    def _validation(self, images: Any, targets: np.ndarray, backbone: Any, device: str) -> Callable[[Any], float]:
+        """mAP when held-out images query each other; images with an equal code or a shared label are relevant."""
         from hbmp.metrics import self_retrieval_map
 
         codes = bool((targets < 0).any())  # of the first scores; label scores may follow
         labels = np.unique(targets, axis=0, return_inverse=True)[1].reshape(-1) if codes else targets
         n_bits = targets.shape[1] if codes else None
 
-        def validate(module) -> float:
+        def validate(module: Any) -> float:
             scores = self._scores(module, images, backbone, device)[:, :n_bits]
             return self_retrieval_map(hamming.signs(scores), labels, ties="average")
 
         return validate
 
 
-def _channels_last(module):
+def _channels_last(module: Any) -> Any:
     import torch
 
     return module.to(memory_format=torch.channels_last)
 
 
 @contextlib.contextmanager
-def _kernels_tried_out(wanted: bool):
-    """cuDNN measures which of its kernels are quickest for the sizes it meets, in here alone."""
+def _kernels_tried_out(wanted: bool) -> Iterator[None]:
+    """Inside this context cuDNN measures which of its kernels are fastest for the sizes it meets."""
     import torch
 
     before = torch.backends.cudnn.benchmark
@@ -310,24 +379,24 @@ def _kernels_tried_out(wanted: bool):
         torch.backends.cudnn.benchmark = before
 
 
-def _held_out(n: int, share: float, rng) -> tuple[np.ndarray, np.ndarray | None]:
+def _held_out(n: int, fraction: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
     """Rows to train on, and rows to validate on or None."""
-    if share == 0:
+    if fraction == 0:
         return np.arange(n), None
     order = rng.permutation(n)
-    held = max(2, round(share * n))
+    held = max(2, round(fraction * n))
     return np.sort(order[held:]), np.sort(order[:held])
 
 
-def _unmatched(scores, targets, *_):
-    """Share of bits that miss their target, where the targets are codes; label scores may follow the bits."""
+def _unmatched(scores: Any, targets: Any, *_: Any) -> Any:
+    """Bit error rate where the targets are codes; label scores may follow the bits."""
     if targets.ndim != 2 or targets.shape[1] > scores.shape[1]:
         return scores.new_zeros(())
     missed = ((scores[:, : targets.shape[1]] >= 0) != (targets > 0)).float().mean()
-    return missed * (targets < 0).any()  # a product, because a condition would make the device wait
+    return missed * (targets < 0).any()  # a product, because a condition would synchronise the device
 
 
-def _tensorboard(folder):
+def _tensorboard(folder: str | PathLike[str]) -> Callable[[Any], None]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -336,7 +405,7 @@ def _tensorboard(folder):
         ) from error
     writer = SummaryWriter(folder)
 
-    def write(facts) -> None:
+    def write(facts: Any) -> None:
         for name, value in facts.items():
             if name != "epoch":
                 writer.add_scalar(name, value, facts["epoch"])

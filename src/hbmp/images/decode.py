@@ -1,7 +1,7 @@
-"""One picture, as files hold it, as a square of RGB pixels.
+"""Decode one image to a square of RGB pixels.
 
-The centre square is taken and scaled by bicubic interpolation, which is the short side scaled and the centre cropped,
-in one step. Cameras' rotations are undone, transparency lies on white, 16 bits become 8.
+The centre square is scaled by bicubic interpolation, which is the short side scaled and the centre cropped in one step.
+EXIF rotations are undone, transparent pixels are put on white, and 16 bits become 8.
 """
 
 from __future__ import annotations
@@ -20,11 +20,18 @@ Picture = str | bytes | np.ndarray
 
 
 class UnreadableImage(ValueError):
-    """An image that cannot be decoded."""
+    """An image that cannot be decoded.
+
+    Examples
+    --------
+    >>> from hbmp.images import UnreadableImage
+    >>> issubclass(UnreadableImage, ValueError)
+    True
+    """
 
 
 def require_pillow() -> None:
-    """One sentence where Pillow is missing."""
+    """Raise ImportError with the command that installs Pillow, if it is missing."""
     try:
         import PIL.Image  # noqa: F401
     except ImportError:
@@ -32,7 +39,7 @@ def require_pillow() -> None:
 
 
 def decode_square(picture: Picture, size: int) -> np.ndarray:
-    """Pixels (size, size, 3) uint8; `UnreadableImage` says why a file is broken or too large."""
+    """Pixels (size, size, 3) uint8. Raises `UnreadableImage` with the reason for a broken or oversized file."""
     if isinstance(picture, np.ndarray):
         if picture.shape[:2] == (size, size):
             return np.broadcast_to(picture.reshape(size, size, -1), (size, size, 3))
@@ -41,7 +48,7 @@ def decode_square(picture: Picture, size: int) -> np.ndarray:
         return _decode(picture, size)
     except MemoryError:
         raise
-    except Exception as error:  # decoders meet whatever bytes a file holds, and raise whatever they like
+    except Exception as error:  # a decoder may raise any exception on invalid bytes
         raise UnreadableImage(str(error).replace("\n", " ").rstrip(".") or type(error).__name__) from error
 
 
@@ -52,9 +59,9 @@ def _decode(picture: str | bytes, size: int) -> np.ndarray:
         limit = Image.MAX_IMAGE_PIXELS
         if limit is not None and image.width * image.height > limit:
             raise ValueError(f"{image.width} × {image.height} pixels are above Pillow's limit of {limit:,}")
-        image.draft(None, (2 * size, 2 * size))  # JPEG at ½, ¼ or ⅛ while that leaves twice what is needed
+        image.draft(None, (2 * size, 2 * size))  # decodes JPEG at ½, ¼ or ⅛ if that leaves at least twice the size
         image.load()
-        with contextlib.suppress(Exception):  # a broken note on rotation does not make the picture unreadable
+        with contextlib.suppress(Exception):  # a broken EXIF rotation does not make the image unreadable
             ImageOps.exif_transpose(image, in_place=True)
         return _square(_as_rgb(image), size)
 
@@ -83,7 +90,7 @@ def _from_pixels(pixels: np.ndarray) -> Image.Image:
 
 
 def _square(image: Image.Image, size: int) -> np.ndarray:
-    """The centre square at the size asked for; a narrow picture is never scaled as a whole."""
+    """The centre square at the given size. A narrow image is never scaled as a whole."""
     from PIL import Image
 
     side = min(image.size)

@@ -1,4 +1,4 @@
-"""Where images come from: an array, files, or a Parquet column of encoded images. Each gives picture i and its name."""
+"""Sources of images: an array, files, or a Parquet column of encoded images. Each returns image i and its name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from hbmp.images.decode import Picture
 
-_CACHED_BYTES = 512 * 2**20  # of row groups kept while pictures are taken from them
+_CACHED_BYTES = 512 * 2**20  # of row groups in memory
 
 
 class ArraySource:
     """Pixels in memory, or memory-mapped: (n, h, w), (n, h, w, 1) or (n, h, w, 3) uint8."""
 
-    def __init__(self, array):
+    def __init__(self, array: Any):
         array = np.asanyarray(array)
         if array.dtype != np.uint8 or array.ndim not in (3, 4) or (array.ndim == 4 and array.shape[3] not in (1, 3)):
             raise ValueError(
@@ -38,7 +38,7 @@ class ArraySource:
         return self.array[row]
 
     def name(self, row: int) -> str:
-        """Its place in the array."""
+        """Position in the array."""
         return str(row)
 
     def about(self) -> str:
@@ -47,7 +47,7 @@ class ArraySource:
 
 
 class FileSource:
-    """Image files; with a folder, names are relative to it."""
+    """Image files. With a folder, names are relative to it."""
 
     def __init__(self, files: Sequence[str], folder: str | None = None):
         self.files = list(files)
@@ -61,11 +61,11 @@ class FileSource:
         return self.path(row)
 
     def path(self, row: int) -> str:
-        """Where one image is."""
+        """Path of one image, with the folder."""
         return self.files[row] if self.folder is None else os.path.join(self.folder, self.files[row])
 
     def name(self, row: int) -> str:
-        """The path as it was given, or relative to the folder."""
+        """The given path, relative to the folder if there is one."""
         return self.files[row]
 
     def about(self) -> str:
@@ -76,8 +76,8 @@ class FileSource:
 class ParquetSource:
     """A column of encoded images in one or more Parquet files: bytes, or {bytes, path} as Hugging Face writes them.
 
-    Row groups are read as they are needed and kept while they are few, so rows in order read every group once. An order
-    that jumps about reads a group for nearly every image of a file larger than what is kept; `read_together` mends it.
+    Row groups are read on demand and cached up to a limit, so rows in order read every group once. A random order reads
+    a group for nearly every image of a file larger than the cache; `read_together` avoids that.
     """
 
     def __init__(self, files: Sequence[Path], column: str):
@@ -97,10 +97,10 @@ class ParquetSource:
         self._lock = threading.Lock()
         self._kept: OrderedDict[int, Any] = OrderedDict()
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept")}
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._start()
 
@@ -108,7 +108,7 @@ class ParquetSource:
         return int(self._first[-1])
 
     def picture(self, row: int) -> Picture:
-        """The encoded bytes of one image, or the path that stands in their place."""
+        """The encoded bytes of one image, or its path if there are no bytes."""
         value, file = self._value(row)
         if isinstance(value, bytes):
             return value
@@ -116,10 +116,10 @@ class ParquetSource:
             return value["bytes"]
         if isinstance(value, dict) and value.get("path"):
             return os.path.join(os.path.dirname(file), value["path"])
-        return b""  # a missing image is one that cannot be read
+        return b""  # a missing image counts as unreadable
 
     def name(self, row: int) -> str:
-        """The path beside the bytes, or file and row."""
+        """The path stored with the bytes, or file and row."""
         value, file = self._value(row)
         path = value.get("path") if isinstance(value, dict) else None
         return path or f"{os.path.basename(file)} row {row - self._first_of_file[self.files.index(file)]}"
@@ -131,19 +131,19 @@ class ParquetSource:
         )
 
     def read_together(self, rows: np.ndarray) -> np.ndarray:
-        """The positions of rows in a shuffled order, put so that every row group is read once.
+        """The positions of rows in a shuffled order, rearranged so that every row group is read once.
 
-        Groups stay in the order in which they are first asked for. As many of them as half of what is kept holds are
-        one window (batches decoded ahead may need the next one), and within a window the order stays as it was.
+        Groups stay in the order of their first use. As many as fill half of the cache form one window, because batches
+        decoded ahead may need the next one. Within a window the order does not change.
         """
         group_of = np.searchsorted(self._first, rows, side="right") - 1
-        asked, first = np.unique(group_of, return_index=True)
-        asked = asked[np.argsort(first)]
-        if self._bytes[asked].sum() <= _CACHED_BYTES:
+        needed, first = np.unique(group_of, return_index=True)
+        needed = needed[np.argsort(first)]
+        if self._bytes[needed].sum() <= _CACHED_BYTES:
             return np.arange(len(rows))
         window_of = np.zeros(len(self._bytes), dtype=np.int64)
         window, held = 0, 0
-        for group in asked:
+        for group in needed:
             if held and held + self._bytes[group] > _CACHED_BYTES // 2:
                 window, held = window + 1, 0
             window_of[group], held = window, held + self._bytes[group]
@@ -156,8 +156,8 @@ class ParquetSource:
         group = self._group_of(row)
         return self._column(group)[int(row - self._first[group])].as_py(), self.files[self._place[group][0]]
 
-    def _column(self, group: int):
-        """The column in one row group; those used longest ago make room."""
+    def _column(self, group: int) -> Any:
+        """The column in one row group. The least recently used groups are dropped from the cache."""
         import pyarrow.parquet as pq
 
         with self._lock:
@@ -172,7 +172,7 @@ class ParquetSource:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """One Parquet file, or those of a folder in order."""
+    """One Parquet file, or the files of a folder in order."""
     if not path.exists():
         raise ValueError(f"There is nothing at {path}; give a Parquet file or a folder of them.")
     files = tables_in(path) if path.is_dir() else [path]
@@ -182,7 +182,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def tables_in(folder: Path) -> list[Path]:
-    """The Parquet files of a folder in order, without those that other programs keep for themselves."""
+    """The Parquet files of a folder in order, without names that start with a dot or an underscore."""
     return [file for file in sorted(folder.rglob("*.parquet")) if not file.name.startswith((".", "_"))]
 
 
@@ -197,7 +197,7 @@ def image_columns(file: str | Path) -> list[str]:
 
 
 def _groups(file: str, column: str) -> list[tuple[int, int]]:
-    """Rows of each row group and bytes of its images, once the column is known to fit."""
+    """Rows of each row group and bytes of its images. Raises ValueError if the column holds no images."""
     found = image_columns(file)
     if column not in found:
         raise ValueError(
@@ -215,7 +215,7 @@ def _groups(file: str, column: str) -> list[tuple[int, int]]:
         ]
 
 
-def _schema(file: str | Path):
+def _schema(file: str | Path) -> Any:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -227,7 +227,7 @@ def _schema(file: str | Path):
         raise ValueError(f"{file} cannot be read as Parquet ({error}); write it again.") from error
 
 
-def _may_hold_images(kind) -> bool:
+def _may_hold_images(kind: Any) -> bool:
     from pyarrow import types
 
     if types.is_struct(kind):

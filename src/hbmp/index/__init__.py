@@ -273,12 +273,25 @@ class Index:
         index_file.write(path, header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Index:
-        """Open a saved index, its codes memory-mapped; `verify=False` spares the checksum, a read of the whole file."""
-        header, arrays = index_file.read(path, verify)
-        index = cls(header["n_bits"], arrays["bit_weights"])
-        index._segments = tuple(restore(entry, arrays, index.bit_weights) for entry in header["segments"])
-        index._next_id = header["next_id"]
+    def load(cls, path: str | os.PathLike, *, verify: bool = True, mapped: bool = False) -> Index:
+        """Open a saved index.
+
+        Parameters
+        ----------
+        path : str or path
+            A file written by `save`, of this format or an older one.
+        verify : bool, default=True
+            Compare the checksum of the whole file. The header is checked in any case.
+        mapped : bool, default=False
+            Map the codes instead of reading them, for files larger than memory. The file must not be cut or overwritten
+            while the index is in use: the operating system ends a process that reads a mapped page which is gone.
+            `save` replaces a file as a whole and is safe.
+        """
+        header, arrays = index_file.read(path, verify, mapped)
+        with index_file.naming(path):
+            bit_weights, next_id, segments = restore(header, arrays)
+        index = cls(len(bit_weights), bit_weights)
+        index._segments, index._next_id = segments, next_id
         return index
 
     def to_faiss(self, path: str | os.PathLike) -> None:

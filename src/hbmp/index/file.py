@@ -1,12 +1,15 @@
-"""The file of an index, format 1: readable by memory map, written whole or not at all.
+"""The file of an index: written whole or not at all, and checked before any of it is used.
 
     8 bytes    b"HBMPIDX\\0"
     4 + 4      format number, length of the header; little-endian unsigned
+    32 bytes   SHA-256 of the header (since format 2)
     header     JSON: what the index is, and where each array lies ("sections": name, offset, dtype, shape)
     arrays     raw, little-endian, each at a multiple of 64 bytes
     32 bytes   SHA-256 of everything before
 
-A later format gets a new number and a new reader; the readers of the old ones stay.
+A later format gets a new number; the readers of the old ones stay. Arrays have one of a few fixed dtypes and lie within
+the file, whatever the header claims. They are read into memory, so a file that is cut or overwritten later cannot harm
+a process that has loaded it; mapping the file instead is a choice of the caller.
 """
 
 from __future__ import annotations
@@ -17,18 +20,25 @@ import json
 import os
 import struct
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 1
+FORMAT = 2
+DTYPES = ("|u1", "<u2", "<i4", "<i8", "<f4", "<f8")  # all that an index file may hold
 _MAGIC = b"HBMPIDX\0"
 _START = struct.Struct("<8sII")
 _ALIGNMENT = 64
 _DIGEST_BYTES = 32
 _BYTES_AT_ONCE = 1 << 24
+
+
+class Damaged(Exception):
+    """Contents of an index file that cannot be; becomes one sentence with the file's name."""
 
 
 def write(path: str | os.PathLike, header: dict, arrays: dict[str, NDArray]) -> None:
@@ -44,30 +54,28 @@ def write(path: str | os.PathLike, header: dict, arrays: dict[str, NDArray]) -> 
         os.fsync(file.fileno())
 
 
-def read(path: str | os.PathLike, verify: bool = True) -> tuple[dict, dict[str, NDArray]]:
-    """Header and read-only memory-mapped arrays of a file of any format up to this one; `verify` reads it all once."""
+def read(path: str | os.PathLike, verify: bool = True, mapped: bool = False) -> tuple[dict, dict[str, NDArray]]:
+    """Header and read-only arrays of a file of any format up to this one; `verify` compares the checksum of it all."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"There is no index at {path}; {_instead(path)}")
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-        start = file.read(_START.size)
-        if len(start) < _START.size or not start.startswith(_MAGIC):
-            raise ValueError(f"{path} is not an index saved by hbmp.")
-        _, number, header_length = _START.unpack(start)
-        if number not in _READERS:
-            raise ValueError(f"{path} was saved in format {number}; this version reads up to {FORMAT}. Upgrade hbmp.")
-        header_bytes = file.read(header_length)
+    with open(path, "rb") as file, naming(path):
+        size = os.fstat(file.fileno()).st_size
+        header, first = _read_header(file, path, size)
+        sections = {name: _checked_section(name, section, first, size) for name, section in _sections(header).items()}
+        whole = np.memmap(file, np.uint8, mode="r").view(np.ndarray) if mapped else _read_whole(file, size)
+        if verify and hashlib.sha256(whole[:-_DIGEST_BYTES].data).digest() != whole[-_DIGEST_BYTES:].tobytes():
+            raise ValueError(f"{path} has been altered: its checksum does not match. Save the index again.")
+        return header, {name: _array(whole, *section) for name, section in sections.items()}
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike) -> Iterator[None]:
+    """Turn `Damaged` into a sentence for users."""
     try:
-        header = json.loads(header_bytes)
-        expected = header["file_bytes"]
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} is damaged: its header cannot be read. Save the index again.") from None
-    if size != expected:
-        raise ValueError(f"{path} should have {expected} bytes, found {size}: it is truncated. Save the index again.")
-    if verify and not _digest_matches(path, size):
-        raise ValueError(f"{path} has been altered: its checksum does not match. Save the index again.")
-    return _READERS[number](path, header)
+        yield
+    except Damaged as error:
+        raise ValueError(f"{path} is damaged: {error}. Save the index again.") from None
 
 
 def _instead(path: Path) -> str:
@@ -76,19 +84,79 @@ def _instead(path: Path) -> str:
     return "`Index.save` writes one."
 
 
-def _read_format_1(path: Path, header: dict) -> tuple[dict, dict[str, NDArray]]:
-    arrays = {}
-    for name, section in header["sections"].items():
-        dtype, shape = np.dtype(section["dtype"]), tuple(section["shape"])
-        if 0 in shape:  # an empty range cannot be mapped
-            arrays[name] = np.empty(shape, dtype)
-        else:
-            mapped = np.memmap(path, dtype, mode="r", offset=section["offset"], shape=shape)
-            arrays[name] = mapped.view(np.ndarray)
-    return header, arrays
+def _read_header(file: BufferedReader, path: Path, size: int) -> tuple[dict, int]:
+    """The header, and where the first array can lie."""
+    start = file.read(_START.size)
+    if len(start) < _START.size or not start.startswith(_MAGIC):
+        raise ValueError(f"{path} is not an index saved by hbmp.")
+    _, number, length = _START.unpack(start)
+    if number not in range(1, FORMAT + 1):
+        raise ValueError(f"{path} was saved in format {number}; this version reads up to {FORMAT}. Upgrade hbmp.")
+    digest = file.read(_DIGEST_BYTES) if number > 1 else None
+    if length > size:
+        raise Damaged("its header cannot be read")
+    text = file.read(length)
+    if digest is not None and hashlib.sha256(text).digest() != digest:
+        raise Damaged("the checksum of its header does not match")
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Damaged("its header cannot be read") from None
+    expected = header.get("file_bytes") if isinstance(header, dict) else None
+    if not is_whole(expected):
+        raise Damaged("its header cannot be read")
+    if size != expected:
+        raise ValueError(f"{path} should have {expected} bytes, found {size}: it is truncated. Save the index again.")
+    return header, file.tell()
 
 
-_READERS: dict[int, Callable[[Path, dict], tuple[dict, dict[str, NDArray]]]] = {1: _read_format_1}
+def is_whole(number: object, most: int = 2**63 - 1) -> bool:
+    """Whether a value from JSON is an integer from 0 to `most`."""
+    return type(number) is int and 0 <= number <= most
+
+
+def _sections(header: dict) -> dict:
+    sections = header.get("sections")
+    if not isinstance(sections, dict):
+        raise Damaged("its header lists no arrays")
+    return sections
+
+
+def _checked_section(name: str, section: object, first: int, size: int) -> tuple[int, np.dtype, tuple[int, ...]]:
+    """Offset, dtype and shape of an array that lies between the header and the closing checksum."""
+    found: dict[str, Any] = section if isinstance(section, dict) else {}
+    offset: Any
+    offset, kind, shape = found.get("offset"), found.get("dtype"), found.get("shape")
+    if not isinstance(kind, str) or kind not in DTYPES:
+        raise Damaged(f"the array {name!r} has dtype {kind!r}, and an index holds only {', '.join(DTYPES)}")
+    if not isinstance(shape, list) or len(shape) not in (1, 2) or not all(is_whole(length, size) for length in shape):
+        raise Damaged(f"the array {name!r} has shape {shape!r}")
+    dtype = np.dtype(kind)
+    n_bytes = dtype.itemsize * int(np.prod([int(length) for length in shape], dtype=object))
+    if not is_whole(offset, size) or offset % _ALIGNMENT:
+        raise Damaged(f"the array {name!r} lies at {offset!r}")
+    if n_bytes and not first <= offset <= size - _DIGEST_BYTES - n_bytes:
+        raise Damaged(f"the array {name!r} lies outside the file")
+    return offset, dtype, tuple(shape)
+
+
+def _read_whole(file: BufferedReader, size: int) -> NDArray[np.uint8]:
+    """The bytes of a file, in memory that starts at a multiple of the alignment."""
+    room = np.empty(size + _ALIGNMENT, np.uint8)
+    shift = -room.ctypes.data % _ALIGNMENT
+    whole = room[shift : shift + size]
+    file.seek(0)
+    if file.readinto(whole.data) != size:
+        raise Damaged("it was cut while it was read")
+    whole.flags.writeable = False
+    return whole
+
+
+def _array(whole: NDArray[np.uint8], offset: int, dtype: np.dtype, shape: tuple[int, ...]) -> NDArray:
+    n_bytes = dtype.itemsize * int(np.prod(shape))
+    if n_bytes == 0:
+        return np.empty(shape, dtype)
+    return whole[offset : offset + n_bytes].view(dtype).reshape(shape)
 
 
 @contextlib.contextmanager
@@ -111,15 +179,16 @@ def replacing(path: str | os.PathLike) -> Iterator[str]:
 
 def _lay_out(header: dict, arrays: dict[str, NDArray]) -> tuple[dict[str, dict], bytes]:
     """Where each array goes, and the bytes before the first. The header holds offsets, which depend on its length."""
-    room = _round_up(_START.size + len(json.dumps(header)) + 160 * (len(arrays) + 1))
+    before = _START.size + _DIGEST_BYTES
+    room = _round_up(before + len(json.dumps(header)) + 160 * (len(arrays) + 1))
     sections, offset = {}, room
     for name, array in arrays.items():
         dtype = array.dtype.newbyteorder("<").str
         sections[name] = {"offset": offset, "dtype": dtype, "shape": list(array.shape)}
         offset = _round_up(offset + array.nbytes)
     whole = {**header, "sections": sections, "file_bytes": offset + _DIGEST_BYTES}
-    text = json.dumps(whole).encode().ljust(room - _START.size)
-    return sections, _START.pack(_MAGIC, FORMAT, len(text)) + text
+    text = json.dumps(whole).encode().ljust(room - before)
+    return sections, _START.pack(_MAGIC, FORMAT, len(text)) + hashlib.sha256(text).digest() + text
 
 
 def _pieces(start: bytes, sections: dict[str, dict], arrays: dict[str, NDArray]) -> Iterator[bytes | memoryview]:
@@ -129,18 +198,6 @@ def _pieces(start: bytes, sections: dict[str, dict], arrays: dict[str, NDArray])
         for first in range(0, len(raw), _BYTES_AT_ONCE):
             yield raw[first : first + _BYTES_AT_ONCE].data
         yield bytes(_round_up(len(raw)) - len(raw))
-
-
-def _digest_matches(path: Path, size: int) -> bool:
-    digest, left = hashlib.sha256(), size - _DIGEST_BYTES
-    with open(path, "rb") as file:
-        while left:
-            piece = file.read(min(left, _BYTES_AT_ONCE))
-            if not piece:
-                return False
-            digest.update(piece)
-            left -= len(piece)
-        return file.read() == digest.digest()
 
 
 def _round_up(n_bytes: int) -> int:

@@ -217,25 +217,43 @@ def _search_lists(
 def _choose_probes(
     inverted: InvertedLists, segment: Segment, held_out: NDArray, recall: float, most_probed: float
 ) -> bool:
-    """Find the fewest lists whose recall on held-out codes, less two standard errors, is the one asked for."""
-    queries = hamming.unpack(segment.rows[held_out], len(inverted.bit_weights))
-    batch = QueryBatch.prepare(queries, inverted.bit_weights).weighted()
+    """Find the fewest lists whose recall on held-out codes, less two standard errors, is the one asked for.
+
+    Half of the queries are the codes themselves, half are scores of varying size whose smallest have the wrong sign, as
+    scores near a decision boundary do; the recall of the worse half counts.
+    """
+    batches = _held_out_batches(segment.rows[held_out], inverted.bit_weights)
     exact = Segment(segment.rows, segment.ids)  # its fast scan is dropped afterwards
     n_lists = len(inverted.centroids)
     counts = sorted({min(n_lists, int(2 ** (quarter / 4))) for quarter in range(4 * 12 + 1)})
     for k in _MEASURED_K:
-        truth = _without_self(*nearest(exact, batch, k + 1), held_out, k)
+        truths = [_without_self(*nearest(exact, batch, k + 1), held_out, k) for batch in batches]
+
+        def shares_at(count: int, k: int = k, truths: list = truths) -> list[NDArray[np.float64]]:
+            return [
+                _recalls(inverted, batch, held_out, truth, count) for batch, truth in zip(batches, truths, strict=True)
+            ]
+
         low, high = 0, len(counts) - 1
         while low < high:  # bisection: more lists never find less
             middle = (low + high) // 2
-            shares = _recalls(inverted, batch, held_out, truth, counts[middle])
-            enough = shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) >= recall
+            enough = all(
+                shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) >= recall
+                for shares in shares_at(counts[middle])
+            )
             low, high = (low, middle) if enough else (middle + 1, high)
         if counts[low] > max(1, most_probed * n_lists):
             return False
         inverted.probes[k] = counts[low]
-        inverted.recalls[k] = float(_recalls(inverted, batch, held_out, truth, counts[low]).mean())
+        inverted.recalls[k] = float(min(shares.mean() for shares in shares_at(counts[low])))
     return True
+
+
+def _held_out_batches(rows: NDArray[np.uint8], bit_weights: NDArray[np.float64]) -> list[QueryBatch]:
+    """Held-out codes as sign queries, and as normally distributed scores with a mean of one towards their sign."""
+    codes = hamming.unpack(rows, len(bit_weights))
+    scores = codes * np.random.default_rng(0).normal(1.0, 0.7, codes.shape)
+    return [QueryBatch.prepare(queries, bit_weights).weighted() for queries in (codes, scores)]
 
 
 def _recalls(

@@ -1,16 +1,20 @@
-"""Segments as named arrays for the index file, and as a file of plain FAISS."""
+"""Segments as named arrays for the index file, checked when they come back, and as a file of plain FAISS."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
 from hbmp.index import file as index_file
+from hbmp.index.file import Damaged, is_whole
 from hbmp.index.segment import Segment
+
+if TYPE_CHECKING:
+    from hbmp.index.inverted import InvertedLists
 
 _FAISS_CANDIDATES = 8  # per result: plain FAISS re-ranks that many times k, without the proof `hbmp.Index` gives
 
@@ -33,18 +37,78 @@ def describe(segment: Segment, name: str, arrays: dict[str, NDArray]) -> dict[st
     return entry
 
 
-def restore(entry: dict[str, Any], arrays: dict[str, NDArray], bit_weights: NDArray[np.float64]) -> Segment:
-    """The segment of a header entry."""
-    name = entry["name"]
-    rows = arrays[f"{name}.rows"]
-    ids = arrays[f"{name}.ids"] if entry["first_id"] is None else int(entry["first_id"])
-    if entry["inverted"] is None:
-        return Segment(rows, ids)
+def restore(header: dict[str, Any], arrays: dict[str, NDArray]) -> tuple[NDArray[np.float64], int, tuple[Segment, ...]]:
+    """Bit weights, next id and segments of a file; `Damaged` where header and arrays cannot belong together."""
+    n_bits: Any
+    next_id: Any
+    n_bits, next_id, entries = (header.get(key) for key in ("n_bits", "next_id", "segments"))
+    if not is_whole(n_bits, 2**31) or n_bits == 0 or not is_whole(next_id) or not isinstance(entries, list):
+        raise Damaged("its header does not describe an index")
+    bit_weights = expect(arrays, "bit_weights", "<f8", (n_bits,))
+    if not np.isfinite(bit_weights).all():
+        raise Damaged("a bit weight is not finite")
+    segments = tuple(_restore_segment(entry, arrays, bit_weights) for entry in entries)
+    if any(len(segment) and segment.last_id() >= next_id for segment in segments):
+        raise Damaged("it holds ids that it claims not to have given yet")
+    return bit_weights, next_id, segments
+
+
+def expect(arrays: dict[str, NDArray], name: str, dtypes: str, shape: tuple[int | None, ...]) -> NDArray:
+    """The array of that name if it has one of the dtypes and the shape (None: any length)."""
+    array = arrays.get(name)
+    if array is None:
+        raise Damaged(f"the array {name!r} is missing")
+    lengths_fit = len(array.shape) == len(shape) and all(
+        wanted in (None, found) for found, wanted in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype.newbyteorder("<").str not in dtypes.split() or not lengths_fit:
+        raise Damaged(f"the array {name!r} is {array.dtype} of shape {array.shape}")
+    return array
+
+
+def _restore_segment(entry: Any, arrays: dict[str, NDArray], bit_weights: NDArray[np.float64]) -> Segment:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise Damaged("a segment has no name")
+    name, n_bits = entry["name"], len(bit_weights)
+    rows = expect(arrays, f"{name}.rows", "|u1", (None, hamming.bytes_for(n_bits)))
+    if n_bits % 8 and (rows[:, -1] >> n_bits % 8).any():
+        raise Damaged("a code has bits after its last")
+    segment = Segment(rows, _restore_ids(entry.get("first_id"), f"{name}.ids", len(rows), arrays))
+    if entry.get("inverted") is not None:
+        segment.inverted = _restore_lists(entry["inverted"], name, segment, arrays, bit_weights)
+    return segment
+
+
+def _restore_ids(first_id: Any, name: str, n_items: int, arrays: dict[str, NDArray]) -> NDArray | int:
+    if first_id is not None:
+        if not is_whole(first_id, 2**63 - 1 - n_items):
+            raise Damaged(f"a first id cannot be {first_id!r}")
+        return first_id
+    ids = expect(arrays, name, "<i4 <i8", (n_items,))
+    if n_items and (ids[0] < 0 or (ids[1:] <= ids[:-1]).any()):
+        raise Damaged("ids are negative or out of order")
+    return ids
+
+
+def _restore_lists(
+    measured: Any, name: str, segment: Segment, arrays: dict[str, NDArray], bit_weights: NDArray[np.float64]
+) -> InvertedLists:
     from hbmp.index.inverted import InvertedLists
 
-    measured = {key: dict(pairs) for key, pairs in entry["inverted"].items()}
-    inverted = InvertedLists(rows, arrays[f"{name}.lists"], arrays[f"{name}.centroids"], bit_weights, **measured)
-    return Segment(rows, ids, inverted)
+    numbers = expect(arrays, f"{name}.lists", "<u2", (len(segment),))
+    centroids = expect(arrays, f"{name}.centroids", "<f4", (None, 8 * segment.rows.shape[1]))
+    if len(centroids) == 0 or (len(numbers) and int(numbers.max()) >= len(centroids)):
+        raise Damaged("a code is in a list that does not exist")
+    if not np.isfinite(centroids).all():
+        raise Damaged("a centroid is not finite")
+    try:
+        probes = {int(k): int(count) for k, count in measured["probes"]}
+        recalls = {int(k): float(value) for k, value in measured["recalls"]}
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise Damaged("the measurements of its lists cannot be read") from None
+    if not probes or min(probes.values()) < 1:
+        raise Damaged("it does not hold how many lists to probe")
+    return InvertedLists(segment.rows, numbers, centroids, bit_weights, probes=probes, recalls=recalls)
 
 
 def write_faiss(path: str | os.PathLike, segment: Segment, bit_weights: NDArray[np.float64]) -> None:

@@ -1,6 +1,6 @@
 """The k nearest codes: a fast approximate pass on FAISS, exact distances, and the proof that joins them.
 
-    v·u   score      larger is nearer, see `index._query`
+    v·u   score      larger is nearer, see `index.query`
     K     candidates kept by the fast pass
     E     how far the fast pass can be off
 
@@ -10,7 +10,8 @@ a step a group. The K best are measured again exactly. An item that is not among
 them; where that still leaves it farther than the k-th exact distance, the answer is proven, ties included. Queries
 without that proof look up everything within the k-th distance found, which contains the answer by definition.
 
-Where all weights are equal and the queries are signs, FAISS counts bits instead.
+Where all weights are equal and the queries are signs, FAISS counts bits instead for few or short codes, and for queries
+whose ties the candidates do not exhaust. Equal codes are searched once (`index.grouped`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
 _QUERIES_AT_ONCE = 4096
 _LARGE = 1 << 22  # bytes of codes
 _CANDIDATES_AT_ONCE = 1 << 21
+_COUNTED_BELOW, _COUNTED_BYTES = (
+    100_000,
+    6,
+)  # plain codes, fewer or shorter: many ties or little to gain; bits are counted
 _MOST_CANDIDATES = 1 << 14  # measuring more one by one costs as much as measuring all rows by table
 _SCAN_EVERYTHING_BELOW = 2048  # rows; fewer are measured exactly straight away
 MOST_BITS_OF_FAST_SCAN = 1024  # the sums of more groups overflow its 16-bit accumulators
@@ -88,15 +93,31 @@ def nearest(segment: Segment, batch: QueryBatch, k: int) -> Results:
 
 
 def _nearest_block(segment: Segment, batch: QueryBatch, k: int) -> Results:
-    if batch.packed_signs is not None:
+    groups = segment.groups
+    if groups is not None:
+        found, numbers = nearest(groups.codes, batch, min(k, len(groups.codes)))
+        return split_keys(groups.nearest_members(found, numbers, k))
+    return _nearest_by_scan(segment, batch, k)
+
+
+def _nearest_by_scan(segment: Segment, batch: QueryBatch, k: int) -> Results:
+    if batch.packed_signs is not None and (len(segment) < _COUNTED_BELOW or segment.rows.shape[1] < _COUNTED_BYTES):
         return _nearest_plain(segment.rows, batch.packed_signs, batch.plain_distances(), k)
     n_candidates = batch.candidates(k, len(segment))
+    if batch.packed_signs is not None:
+        n_candidates *= 2  # plain distances tie, and all ties of the k-th must be seen
     if not _fast_scan_pays(segment, n_candidates):
         return split_keys(nearest_of_all(segment.rows, batch, k))
     keys, unseen = _scan(segment, batch, n_candidates)
     keys = smallest(keys, k)
     kth = key_distances(keys[:, -1])
     unproven = np.flatnonzero(~(unseen > kth))  # a query of zeros has no scale to quantise on: NaN proves nothing
+    if batch.packed_signs is not None:
+        found, positions = split_keys(keys)
+        if len(unproven):
+            signs = batch.packed_signs[unproven]
+            found[unproven], positions[unproven] = _nearest_plain(segment.rows, signs, batch.plain_distances(), k)
+        return found, positions
     everything = _within_each(segment, batch.select(unproven), kth[unproven], 8 * n_candidates)
     for row, near in zip(unproven, everything, strict=True):
         keys[row] = near[:k]
@@ -107,6 +128,9 @@ def within(segment: Segment, batch: QueryBatch, radius: float) -> list[Results]:
     """Everything at distance ≤ radius of each query: distances and positions, sorted by both."""
     if len(batch) == 0:
         return []
+    groups = segment.groups
+    if groups is not None:
+        return [split_keys(groups.all_members(*each)) for each in within(groups.codes, batch, radius)]
     if batch.packed_signs is not None:
         keys = _within_plain(segment.rows, batch.packed_signs, batch.plain_distances(), radius)
     else:
@@ -134,13 +158,14 @@ def _fast_scan_pays(segment: Segment, n_candidates: int) -> bool:
     return n_items > max(_SCAN_EVERYTHING_BELOW, 4 * n_candidates) and 8 * n_bytes <= MOST_BITS_OF_FAST_SCAN
 
 
-def _scan(segment: Segment, batch: QueryBatch, n_candidates: int) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+def _scan(segment: Segment, batch: QueryBatch, n_candidates: int) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
     """Keys (n, K) of the candidates of the fast pass, and the least distance an item outside them can have (n,)."""
     vectors, scales = batch.scaled()
     scores, positions = segment.fast_scan.search(vectors, n_candidates)
     # FAISS leaves out items at its lowest score, -Σ|v|, and then has fewer than K.
     last = np.where(positions[:, -1] < 0, -batch.sizes(), scores[:, -1] * scales)
-    unseen = (batch.offsets - (last + batch.scan_error())) / 2
+    # Rounded like the distances themselves: whatever is farther than this stays farther, or equal, as a float32.
+    unseen = ((batch.offsets - (last + batch.scan_error())) / 2).astype(np.float32)
     return exact_keys(segment.rows, batch, positions), unseen
 
 

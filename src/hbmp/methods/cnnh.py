@@ -16,10 +16,13 @@ Reference: Xia, Pan, Lai, Liu & Yan, Supervised Hashing for Image Retrieval via 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hbmp import hamming
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.bqp_losses import sampled_rows, similar_pairs
@@ -80,20 +83,52 @@ def _box_step(slope: float, curve: float, value: float) -> float:
 
 
 class CNNH(Hasher):
-    """Codes of a sample from a factorisation of its similar pairs, then a function that gives them.
+    """Codes from a factorisation of the similarity matrix, then a function that predicts them.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    plus : CNNH+: the function also learns the labels, which shapes the layers it shares with the codes. Departs from
-        the publication's softmax: the labels are further outputs under the function's own loss
-    function : "auto" (kernel; with `plus` a network with a hidden layer to share, mlp), a name from `hbmp.functions` or
-        an object from there; in the publication a convolutional network
-    sweeps : coordinate Newton steps on every entry of the codes
-    max_samples : more samples than this are drawn down to it; both stages see those alone
-    device : "auto", "cpu" or "cuda", for the function
-    random_state : seed; the same seed gives the same model
-    verbose : show progress on stderr
+    n_bits : int, default=32
+        Length of the codes.
+    plus : bool, default=False
+        CNNH+: the function also predicts the labels, through layers shared with the codes.
+    function : str or HashFunction, default="auto"
+        Hash function, by name or as an object. "auto" is a kernel, or an MLP with `plus`.
+    sweeps : int, default=5
+        Coordinate Newton steps per entry of the codes.
+    max_samples : int, default=5000
+        The most samples to train on. Larger data is sampled.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where gradients are computed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed. The same seed gives the same model.
+    verbose : bool, default=False
+        Show progress on stderr.
+
+    Attributes
+    ----------
+    function_ : HashFunction
+        The fitted hash function.
+    unmatched_ : float
+        Bit error rate of the function on the training samples.
+    loss_ : list of float
+        Error of the factorisation at the start and after each sweep.
+
+    Notes
+    -----
+    Departs from the publication, where the function is a convolutional network and CNNH+ has a softmax over the
+    labels. Here the labels are further outputs under the loss of the function.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import CNNH
+    >>> from hbmp.functions import Linear
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = CNNH(8, function=Linear(epochs=20, device="cpu"), random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Xia et al., AAAI 2014"
@@ -103,15 +138,15 @@ class CNNH(Hasher):
 
     def __init__(
         self,
-        n_bits=32,
+        n_bits: int = 32,
         *,
-        plus=False,
-        function="auto",
-        sweeps=5,
-        max_samples=5000,
-        device="auto",
-        random_state=None,
-        verbose=False,
+        plus: bool = False,
+        function: str | HashFunction = "auto",
+        sweeps: int = 5,
+        max_samples: int = 5000,
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: bool = False,
     ):
         self.n_bits = n_bits
         self.plus = plus
@@ -122,7 +157,7 @@ class CNNH(Hasher):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         need_counts(sweeps=self.sweeps, max_samples=self.max_samples)
         rng = as_generator(self.random_state)
         labels = label_rows(y)
@@ -140,5 +175,5 @@ class CNNH(Hasher):
         self.function_.fit(X[rows], targets, random_state=draw_seed(rng))
         self.unmatched_ = float(((self._project(X[rows]) >= 0) != (codes > 0)).mean())
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         return self.function_.project(X)[:, : self.n_bits]

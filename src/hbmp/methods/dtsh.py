@@ -1,7 +1,7 @@
 """Deep hashing with triplet labels: the likelihood that a sample is nearer to one that shares a label than to another.
 
-Scores are pulled to their own signs, so that little is lost when they become bits. The queries are the batch; the
-others of a triplet are drawn from the latest scores of all training samples.
+Scores are pulled to their own signs, so that little is lost when they become bits. The queries are the batch. The other
+samples of a triplet come from the latest scores of all training samples.
 
 Wang, Shi & Kitani, "Deep supervised hashing with triplet labels", ACCV 2016.
 
@@ -15,9 +15,13 @@ Wang, Shi & Kitani, "Deep supervised hashing with triplet labels", ACCV 2016.
 
 from __future__ import annotations
 
+import numpy as np
+import torch
 from torch import nn
 from torch.nn import functional as F
 
+from hbmp._core.seeds import RandomState
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.memory import Memory
@@ -35,14 +39,14 @@ def triplet_loss(agreement_positive, agreement_negative, margin):
 
 
 class _DTSHLoss(nn.Module):
-    """Eq. 8 divided by the number of triplets: mean over triplets, λ counted against those of one query."""
+    """Eq. 8 divided by the number of triplets: mean over triplets, with λ relative to the triplets of one query."""
 
     def __init__(self, memory: Memory, margin: float, quantisation: float, partners: int):
         super().__init__()
         self.memory, self.margin, self.partners = memory, margin, partners
         self.quantisation = quantisation / _TRIPLETS
 
-    def forward(self, scores, labels, rows):
+    def forward(self, scores: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         scores = scores.float()
         self.memory.keep(scores, rows)
         others, other_labels, other_rows = self.memory.draw(rows)
@@ -53,20 +57,51 @@ class _DTSHLoss(nn.Module):
 
 
 class DTSH(DeepHasher):
-    """Codes that rank a sample sharing a label above one sharing none, by logistic regression on triplets.
+    """Deep hashing with triplets: logistic regression of which sample shares a label.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    margin : α, by how much agreements should differ, or None for n_bits / 2
-    quantisation : λ, weight of the distance between scores and their signs, against the triplets of one query
-    partners : positives and as many negatives of each query in one step. Departs from the released code, which takes
-        50 positives and 50 negatives of every other class, because that is defined for classes alone
-    memory : training samples from which these are drawn in one step
-    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
-    device : "auto", "cpu" or "cuda"
-    random_state : seed; the same seed gives the same model
-    verbose : show progress on stderr
+    n_bits : int, default=32
+        Length of the codes.
+    margin : float or None, default=None
+        α, required difference of agreements. None is n_bits / 2.
+    quantisation : float, default=100.0
+        λ, weight of the distance between scores and their signs, relative to the triplets of one query.
+    partners : int, default=20
+        Positives per query in one step, and as many negatives.
+    memory : int, default=500
+        Training samples from which partners are drawn in one step.
+    function : str or HashFunction, default="auto"
+        Hash function trained by gradients, by name or as an object. "auto" is a kernel, an MLP from 20,000 samples,
+        or a network for images.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where gradients are computed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed. The same seed gives the same model.
+    verbose : bool, default=False
+        Show progress on stderr.
+
+    Attributes
+    ----------
+    function_ : HashFunction
+        The fitted hash function.
+
+    Notes
+    -----
+    Departs from the released code, which takes 50 positives and 50 negatives of every other class, because that is
+    defined only for classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import DTSH
+    >>> from hbmp.functions import Linear
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = DTSH(8, partners=5, function=Linear(epochs=20, device="cpu"), random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Wang, Shi & Kitani, ACCV 2016"
@@ -75,16 +110,16 @@ class DTSH(DeepHasher):
 
     def __init__(
         self,
-        n_bits=32,
+        n_bits: int = 32,
         *,
-        margin=None,
-        quantisation=100.0,
-        partners=20,
-        memory=500,
-        function="auto",
-        device="auto",
-        random_state=None,
-        verbose=False,
+        margin: float | None = None,
+        quantisation: float = 100.0,
+        partners: int = 20,
+        memory: int = 500,
+        function: str | HashFunction = "auto",
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: bool = False,
     ):
         self.n_bits = n_bits
         self.margin = margin
@@ -96,7 +131,7 @@ class DTSH(DeepHasher):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_loss(self, labels, seed):
+    def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """Triplets of the batch with the memory, and the distance to the signs."""
         at_least(1, partners=self.partners, memory=self.memory)
         margin = self.n_bits / 2 if self.margin is None else self.margin

@@ -4,9 +4,9 @@ The problem of a bit is submodular within groups of similar samples, so that min
 then learn the bit, and what they give replaces it: the bits after make up for what the trees could not learn.
 
     y_ij   similar      (n, n)   which training samples share a label
-    a_ij   matrix       (n, n)   coefficients of one bit's problem, see `_bqp_losses`
+    a_ij   matrix       (n, n)   coefficients of one bit's problem, see `bqp_losses`
     z      signs        (n,)     the bit as the cuts find it
-    h_r    functions_            one ensemble a bit; h_r(X) is the bit that later ones build on
+    h_r    functions_            one ensemble per bit; later bits build on h_r(X)
 
 References: Lin et al., Fast Supervised Hashing with Decision Trees for High-Dimensional Data, CVPR 2014; Lin, Shen &
 van den Hengel, Supervised Hashing Using Graph Cuts and Boosted Decision Trees, TPAMI 2015.
@@ -14,10 +14,13 @@ van den Hengel, Supervised Hashing Using Graph Cuts and Boosted Decision Trees, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hbmp import hamming
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
+from hbmp.functions import HashFunction
 from hbmp.functions.trees import Trees
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.bqp_losses import add_bit, coefficients, sampled_rows, similar_pairs
@@ -29,23 +32,55 @@ from hbmp.methods._shared.label_rows import label_rows
 
 
 class FastHash(Hasher):
-    """Bits by graph cuts over groups of similar samples, learned by boosted trees one after the other.
+    """Bits found by graph cuts over groups of similar samples and learned by boosted trees, one after the other.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    loss : "ksh" (inner products), "bre" (distances) or "hinge" (distances up to half the bits)
-    function : "auto" (200 boosted trees of 16 leaves, the publication's depth of 4, each split looking at a tenth of
-        the features), a name from `hbmp.functions` or an object from there. Departs from the publication's AdaBoost
-        with quantised features and weight trimming: histogram gradient boosting, its faster descendant, which
-        quantises too
-    sweeps : how often all groups are solved for a bit
-    max_block : groups larger than this are split
-    correct : let the learned bit replace the found one before the next
-    max_samples : more samples than this are drawn down to it; both steps see those alone
-    device : "auto", "cpu" or "cuda", for functions that use one
-    random_state : seed; the same seed gives the same model
-    verbose : show progress on stderr
+    n_bits : int, default=32
+        Length of the codes.
+    loss : {"ksh", "bre", "hinge"}, default="ksh"
+        Pairwise loss: of inner products, of distances, or of distances up to half the bits.
+    function : str or HashFunction, default="auto"
+        Hash function of each bit. "auto" is 200 boosted trees of 16 leaves.
+    sweeps : int, default=2
+        Passes over all groups per bit.
+    max_block : int, default=500
+        Largest group. Larger ones are split.
+    correct : bool, default=True
+        Whether the learned bit replaces the found one before the next bit.
+    max_samples : int, default=5000
+        The most samples to train on. Larger data is sampled.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where gradients are computed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed. The same seed gives the same model.
+    verbose : bool, default=False
+        Show progress on stderr.
+
+    Attributes
+    ----------
+    functions_ : list of HashFunction
+        One fitted function per bit.
+    unmatched_ : float
+        Bit error rate of the functions on the training samples.
+
+    Notes
+    -----
+    Departs from the AdaBoost of the publication, which has quantised features and weight trimming, by histogram
+    gradient boosting, which quantises too. Leaves and features per split match the depth of 4 and the tenth of the
+    features there.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import FastHash
+    >>> from hbmp.functions import Trees
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = FastHash(8, function=Trees(n_trees=5), random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Lin et al., CVPR 2014"
@@ -55,17 +90,17 @@ class FastHash(Hasher):
 
     def __init__(
         self,
-        n_bits=32,
+        n_bits: int = 32,
         *,
-        loss="ksh",
-        function="auto",
-        sweeps=2,
-        max_block=500,
-        correct=True,
-        max_samples=5000,
-        device="auto",
-        random_state=None,
-        verbose=False,
+        loss: str = "ksh",
+        function: str | HashFunction = "auto",
+        sweeps: int = 2,
+        max_block: int = 500,
+        correct: bool = True,
+        max_samples: int = 5000,
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: bool = False,
     ):
         self.n_bits = n_bits
         self.loss = loss
@@ -78,7 +113,7 @@ class FastHash(Hasher):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         need_counts(sweeps=self.sweeps, max_block=self.max_block, max_samples=self.max_samples)
         rng = as_generator(self.random_state)
         labels = label_rows(y)
@@ -103,5 +138,5 @@ class FastHash(Hasher):
             return Trees(n_trees=200, max_leaf_nodes=16, max_features=0.1)
         return make_function(self.function, X, device=self.device, verbose=self.verbose)
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         return np.hstack([function.project(X) for function in self.functions_])

@@ -1,7 +1,7 @@
-"""HashNet: a weighted likelihood of pairs on tanh(βz), with β raised during training until codes are all but binary.
+"""HashNet: a weighted likelihood of pairs on tanh(βz), with β raised during training until codes are nearly binary.
 
-Similar pairs are few, so similar and dissimilar ones get the same weight in total; of two samples with label sets the
-pair counts by how much of their labels they share.
+Similar pairs are few, so similar and dissimilar ones get the same weight in total; a pair of
+multi-label samples counts by the fraction of their labels that they share.
 
 Cao, Long, Wang & Yu, "HashNet: Deep learning to hash by continuation", ICCV 2017.
 
@@ -16,10 +16,13 @@ Cao, Long, Wang & Yu, "HashNet: Deep learning to hash by continuation", ICCV 201
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from hbmp._core.seeds import RandomState
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.pairs import at_least, inner, jaccard, mean_over, similar_and_not
@@ -40,7 +43,7 @@ class _HashNetLoss(nn.Module):
         self.steepness, self.growth, self.power, self.hold = steepness / n_bits, growth, power, hold
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
-    def forward(self, scores, labels, rows):
+    def forward(self, scores: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         relaxed = torch.tanh(sharpness(self.step, self.growth, self.power, self.hold) * scores.float())
         agreement = self.steepness * inner(relaxed, relaxed)
         alike, unlike = similar_and_not(labels, rows)
@@ -48,22 +51,51 @@ class _HashNetLoss(nn.Module):
         return mean_over(share * F.softplus(-agreement), alike) + mean_over(F.softplus(agreement), unlike)
 
     def after_step(self) -> None:
-        """Count a step of the optimiser: t of β_t, however often the loss was asked in it."""
+        """Count a step of the optimiser: t of β_t, regardless of the number of calls of the loss."""
         self.step += 1
 
 
 class HashNet(DeepHasher):
-    """Codes by continuation: pairs of tanh(βz) are told apart while β grows.
+    """Codes by continuation: a likelihood of pairs on tanh(βz), with β raised during training.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    steepness : α times the number of bits
-    growth, power, hold : γ and p of β = (1 + γt)^p, and for how many steps β stays as it is
-    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there
-    device : "auto", "cpu" or "cuda"
-    random_state : seed; the same seed gives the same model
-    verbose : show progress on stderr
+    n_bits : int, default=32
+        Length of the codes.
+    steepness : float, default=10.0
+        α times the number of bits.
+    growth : float, default=0.005
+        γ of β = (1 + γt)^p.
+    power : float, default=0.5
+        p of β = (1 + γt)^p.
+    hold : int, default=200
+        Steps between updates of β.
+    function : str or HashFunction, default="auto"
+        Hash function trained by gradients, by name or as an object. "auto" is a kernel, an MLP from 20,000 samples,
+        or a network for images.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where gradients are computed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed. The same seed gives the same model.
+    verbose : bool, default=False
+        Show progress on stderr.
+
+    Attributes
+    ----------
+    function_ : HashFunction
+        The fitted hash function.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import HashNet
+    >>> from hbmp.functions import Linear
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = HashNet(8, function=Linear(epochs=20, device="cpu"), random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Cao, Long, Wang & Yu, ICCV 2017"
@@ -72,16 +104,16 @@ class HashNet(DeepHasher):
 
     def __init__(
         self,
-        n_bits=32,
+        n_bits: int = 32,
         *,
-        steepness=10.0,
-        growth=0.005,
-        power=0.5,
-        hold=200,
-        function="auto",
-        device="auto",
-        random_state=None,
-        verbose=False,
+        steepness: float = 10.0,
+        growth: float = 0.005,
+        power: float = 0.5,
+        hold: int = 200,
+        function: str | HashFunction = "auto",
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: bool = False,
     ):
         self.n_bits = n_bits
         self.steepness = steepness
@@ -93,7 +125,7 @@ class HashNet(DeepHasher):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_loss(self, labels, seed):
+    def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """Pairs of the batch under the weights of their kind."""
         at_least(1, hold=self.hold)
         return _HashNetLoss(self.n_bits, self.steepness, self.growth, self.power, self.hold)

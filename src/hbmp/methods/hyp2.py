@@ -1,7 +1,7 @@
 """HyP²: a learned proxy for every label pulls its samples near; samples that share no label push each other apart.
 
-Proxies alone cannot tell label sets apart: a sample between two proxies may fall near one that shares no label with
-either. The pair term looks at exactly those pairs, so that it costs little.
+Proxies alone cannot separate multi-label samples: a sample between two proxies may fall near one that shares no label
+with either. The pair term covers exactly these pairs, so its cost is small.
 Xu, Chai, Xu, Yuan, Fan & Wang, "HyP² Loss: Beyond Hypersphere Metric Space for Multi-label Image Retrieval", ACM MM
 2022.
 
@@ -18,17 +18,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from hbmp._core.seeds import RandomState
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.pairs import inner, mean_over, similar
 
 
 def farthest_distance(n_codes: int, n_bits: int) -> int:
-    """The largest minimum distance that Griesmer's bound allows a linear code with so many codewords.
+    """The largest minimum distance of a linear code with this many codewords, by Griesmer's bound.
 
     Departs from the paper, which reads the distance of the best known linear code from a table: the bound is
     computed for every length, and is the table's value or just above it.
@@ -60,25 +63,50 @@ class _HybridLoss(nn.Module):
         self.threshold, self.pair_weight = threshold, pair_weight
         self.proxies = nn.Parameter(torch.randn(n_labels, n_bits))
 
-    def forward(self, scores, labels, rows):
+    def forward(self, scores: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         unit_scores, unit_proxies = F.normalize(scores.float(), dim=1), F.normalize(self.proxies.float(), dim=1)
         value = proxy_loss(unit_scores, labels, unit_proxies, self.threshold)
         return value + self.pair_weight * irrelevant_pair_loss(unit_scores, labels, self.threshold)
 
 
 class HyP2(DeepHasher):
-    """Proxies for labels and a push between samples of several labels that share none.
+    """Proxies for labels, and repulsion between multi-label samples that share none.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    pair_weight : β, weight of the pair loss
-    threshold : ζ, the cosine below which samples and proxies are far enough apart; "auto" computes it from the
-        number of labels and bits
-    function : "auto" (kernel or mlp), a name from `hbmp.functions` or an object from there, trained by gradients
-    device : "auto", "cpu" or "cuda"
-    random_state : seed; the same seed gives the same model
-    verbose : show progress on stderr
+    n_bits : int, default=32
+        Length of the codes.
+    pair_weight : float, default=0.5
+        β, weight of the pair loss.
+    threshold : float or "auto", default="auto"
+        ζ, the cosine below which samples and proxies are far enough apart. "auto" computes it from the number of
+        labels and bits.
+    function : str or HashFunction, default="auto"
+        Hash function trained by gradients, by name or as an object. "auto" is a kernel, an MLP from 20,000 samples,
+        or a network for images.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where gradients are computed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed. The same seed gives the same model.
+    verbose : bool, default=False
+        Show progress on stderr.
+
+    Attributes
+    ----------
+    function_ : HashFunction
+        The fitted hash function.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import HyP2
+    >>> from hbmp.functions import Linear
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = HyP2(8, function=Linear(epochs=20, device="cpu"), random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Xu, Chai, Xu, Yuan, Fan & Wang, ACM MM 2022"
@@ -87,14 +115,14 @@ class HyP2(DeepHasher):
 
     def __init__(
         self,
-        n_bits=32,
+        n_bits: int = 32,
         *,
-        pair_weight=0.5,
-        threshold="auto",
-        function="auto",
-        device="auto",
-        random_state=None,
-        verbose=False,
+        pair_weight: float = 0.5,
+        threshold: float | str = "auto",
+        function: str | HashFunction = "auto",
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: bool = False,
     ):
         self.n_bits = n_bits
         self.pair_weight = pair_weight
@@ -104,7 +132,7 @@ class HyP2(DeepHasher):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_loss(self, labels, seed):
+    def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """The hybrid loss; its proxies start from the seed."""
         n_labels, threshold = labels.shape[1], self.threshold
         if threshold == "auto":

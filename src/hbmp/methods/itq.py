@@ -10,9 +10,11 @@ Reference: Gong & Lazebnik, Iterative Quantization: A Procrustean Approach to Le
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from hbmp._core.seeds import as_generator
+from hbmp._core.seeds import RandomState, as_generator
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.checks import need_counts
 from hbmp.methods._shared.principal import need_components, principal_components
@@ -20,25 +22,48 @@ from hbmp.methods._shared.rotation import learn_rotation
 
 
 class ITQ(Hasher):
-    """Bits are the signs of principal components under a learned rotation.
+    """Iterative quantisation: signs of principal components under a learned rotation.
 
     Parameters
     ----------
-    n_bits : length of the codes, at most the number of features
-    n_iter : alternations between signs and rotation
-    random_state : seed of the rotation at the start
+    n_bits : int, default=32
+        Length of the codes, at most the number of features.
+    n_iter : int, default=50
+        Alternations between signs and rotation.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the initial rotation.
+
+    Attributes
+    ----------
+    directions_ : ndarray of shape (d, n_bits)
+        Rotated principal components.
+    mean_ : ndarray of shape (d,)
+        Mean of the training features.
+    loss_ : list of float
+        Quantisation error after each iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.methods import ITQ
+    >>> X = np.random.default_rng(0).standard_normal((100, 16)).astype(np.float32)
+    >>> model = ITQ(8, random_state=0).fit(X)
+    >>> model.transform(X).shape
+    (100, 8)
+    >>> model.project(X[:5]).dtype
+    dtype('float32')
     """
 
     citation = "Gong & Lazebnik, CVPR 2011"
     smoke = {"n_iter": 3}
     never_rises = "loss_"
 
-    def __init__(self, n_bits=32, *, n_iter=50, random_state=None):
+    def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: RandomState = None):
         self.n_bits = n_bits
         self.n_iter = n_iter
         self.random_state = random_state
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         need_counts(n_iter=self.n_iter)
         need_components("ITQ", X, self.n_bits)
         rng = as_generator(self.random_state)
@@ -46,5 +71,5 @@ class ITQ(Hasher):
         rotation, self.loss_ = learn_rotation((X - self.mean_) @ components, self.n_bits, self.n_iter, rng)
         self.directions_ = np.ascontiguousarray(components @ rotation, dtype=np.float32)
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         return (X - self.mean_) @ self.directions_

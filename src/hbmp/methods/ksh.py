@@ -1,36 +1,38 @@
-"""KSH, supervised hashing with kernels: one bit after another, each taking off the most that a kernel hyperplane can
-of the difference between the wanted similarities and the inner products of the codes.
+"""KSH, supervised hashing with kernels: one bit after another, each by the kernel hyperplane that most reduces
+the difference between the target similarities and the inner products of the codes.
 
 A bit starts at the top eigenvector of the relaxed problem; accelerated gradient steps on a smooth sign follow, and
-their result is kept where it fits better as a sign.
+their result is kept if its sign fits better.
 
     l, m   labelled samples, anchors
     S      similarity    (l, l)   +1 for the same class or a shared label, -1 otherwise; never formed
     K̄      features      (l, m)   RBF features on anchors, less their mean over all samples
-    a_k    directions_   (m, b)   one hyperplane a bit
+    a_k    directions_   (m, b)   one hyperplane per bit
     h_k    signs         (l,)     sign(K̄ a_k)
     R_k    residue                b S - Σ_{j<k} h_j h_jᵀ
     φ                             2 / (1 + e^-x) - 1, the smooth sign
     objective_           (b + 1,) ‖S - H Hᵀ / b‖² / l² after each bit
 
-The objective need not fall with every bit: a bit adds a whole h hᵀ, also where less would be better (a single bit for
-ten classes raises it). This is what the pursuit's free step sizes mend.
+The objective need not fall with every bit: a bit adds a whole h hᵀ, even if less would be better (a single bit for
+ten classes raises it). The free step sizes of the pursuit avoid this.
 
-On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.786, at the end of the methods that read labels together with
-VDSH, which is also its place in the paper's Table 1: its hyperplanes see a few hundred anchors and two thousand
-labelled samples, and a bit once found is never learned again from all of them.
+On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.786, last of the supervised methods together with VDSH, as in
+Table 1 of the paper: its hyperplanes depend on a few hundred anchors and two thousand labelled samples, and no bit is
+learned again from all samples.
 
 Reference: Liu, Wang, Ji, Jiang & Chang, Supervised Hashing with Kernels, CVPR 2012.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
 from hbmp._core.labels import distinct_rows
-from hbmp._core.seeds import as_generator
+from hbmp._core.seeds import RandomState, as_generator
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.anchors import AnchorKernel
 from hbmp.methods._shared.checks import need_counts, need_positive, need_spread
@@ -82,9 +84,9 @@ def smooth_objective(scores: np.ndarray, residue: _Residue) -> tuple[float, np.n
 
 
 def descend(direction: np.ndarray, features: np.ndarray, residue: _Residue, n_iter: int) -> np.ndarray:
-    """The best of n_iter accelerated gradient steps; the step is halved until the descent it promises holds.
+    """The best of n_iter accelerated gradient steps. The step is halved until the expected descent is reached.
 
-    Scores are linear in the direction, so those of every trial step come without a further product with the features.
+    Scores are linear in the direction, so trial steps need no further product with the features.
     """
     here = before = best = direction
     scores = scores_before = features @ direction
@@ -126,16 +128,40 @@ def _sign_fit(direction, features, residue) -> tuple[np.ndarray, float]:
 
 
 class KSH(Hasher):
-    """Bits are the sides of kernel hyperplanes, learned greedily to fit pairwise similarities.
+    """Kernel hyperplanes, learned one by one to fit pairwise similarities.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    n_anchors : anchors of the kernel features
-    n_labelled : labelled samples that the similarities are fitted on, drawn where there are more
-    n_iter : accelerated gradient steps a bit at most
-    width : σ of the kernel as a multiple of the root mean squared distance
-    random_state : seed of what is drawn
+    n_bits : int, default=32
+        Length of the codes.
+    n_anchors : int, default=300
+        Anchors of the kernel features.
+    n_labelled : int, default=2000
+        The most labelled samples to fit the similarities on.
+    n_iter : int, default=500
+        The most accelerated gradient steps per bit.
+    width : float, default=1.0
+        σ of the kernel as a multiple of the root mean squared distance.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the anchors and the sampled rows.
+
+    Attributes
+    ----------
+    directions_ : ndarray of shape (n_anchors, n_bits)
+        Hyperplane of each bit on the kernel features.
+    objective_ : ndarray of shape (n_bits + 1,)
+        Squared error of the similarities after each bit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import KSH
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = KSH(8, n_anchors=30, random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Liu et al., CVPR 2012"
@@ -143,7 +169,16 @@ class KSH(Hasher):
     smoke = {"n_anchors": 20, "n_iter": 5}
     search = {"n_anchors": [300, 600], "width": [0.5, 0.7, 1.0]}
 
-    def __init__(self, n_bits=32, *, n_anchors=300, n_labelled=2000, n_iter=500, width=1.0, random_state=None):
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_anchors: int = 300,
+        n_labelled: int = 2000,
+        n_iter: int = 500,
+        width: float = 1.0,
+        random_state: RandomState = None,
+    ):
         self.n_bits = n_bits
         self.n_anchors = n_anchors
         self.n_labelled = n_labelled
@@ -151,7 +186,7 @@ class KSH(Hasher):
         self.width = width
         self.random_state = random_state
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         need_counts(n_anchors=self.n_anchors, n_labelled=self.n_labelled, n_iter=self.n_iter)
         need_positive(width=self.width)
         rng = as_generator(self.random_state)
@@ -187,5 +222,5 @@ class KSH(Hasher):
         total = sum(self.kernel_.transform(X[rows]).sum(axis=0, dtype=np.float64) for rows in row_blocks(len(X)))
         return total / len(X)
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         return self.kernel_.transform(X) @ self.directions_ - self.offset_

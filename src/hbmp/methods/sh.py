@@ -16,9 +16,11 @@ Reference: Weiss, Torralba & Fergus, Spectral Hashing, NIPS 2008.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from hbmp._core.seeds import as_generator
+from hbmp._core.seeds import RandomState, as_generator
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.principal import principal_components
 
@@ -37,21 +39,45 @@ def smoothest_modes(ranges: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.nda
 
 
 class SH(Hasher):
-    """Bits are the signs of cosines along the principal components, those of lowest frequency first.
+    """Spectral hashing: signs of cosines along the principal components, lowest frequencies first.
 
     Parameters
     ----------
-    n_bits : length of the codes, also more than there are features
-    random_state : seed of the solver that many features need
+    n_bits : int, default=32
+        Length of the codes. It may exceed the number of features.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the randomised solver, which is used for many features.
+
+    Attributes
+    ----------
+    directions_ : ndarray of shape (d, n_bits)
+        Principal component of each bit.
+    frequencies_ : ndarray of shape (n_bits,)
+        Frequency of each cosine.
+    low_ : ndarray of shape (n_bits,)
+        Lowest training value along each component.
+    mean_ : ndarray of shape (d,)
+        Mean of the training features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.methods import SH
+    >>> X = np.random.default_rng(0).standard_normal((100, 16)).astype(np.float32)
+    >>> model = SH(8, random_state=0).fit(X)
+    >>> model.transform(X).shape
+    (100, 8)
+    >>> model.project(X[:5]).dtype
+    dtype('float32')
     """
 
     citation = "Weiss, Torralba & Fergus, NIPS 2008"
 
-    def __init__(self, n_bits=32, *, random_state=None):
+    def __init__(self, n_bits: int = 32, *, random_state: RandomState = None):
         self.n_bits = n_bits
         self.random_state = random_state
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         rng = as_generator(self.random_state)
         self.mean_, components = principal_components(X, min(self.n_bits, *X.shape), rng)
         projections = (X - self.mean_) @ components
@@ -62,6 +88,6 @@ class SH(Hasher):
         self.low_ = low[component]
         self.frequencies_ = (np.pi * modes / ranges[component]).astype(np.float32)
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         along = (X - self.mean_) @ self.directions_ - self.low_
         return np.cos(self.frequencies_ * along)  # sin(π/2 + ω x) of the publication

@@ -1,14 +1,14 @@
 """StructHash: hash functions and bit weights that optimise the ranking itself, by column generation.
 
 Bit weights are learned so that the right ranking of every query beats each wrong one by that one's loss, 1 - NDCG. The
-duals of this problem weigh pairs of samples; the next bit is the hash function that those pairs ask for most, and all
+duals of this problem weigh pairs of samples; the next bit is the hash function of largest gain on these pairs, and all
 weights are then learned again.
 
     h_k        bits           (n,)       signs of V_k on kernel features
-    φ(x)       kernel_        (anchors,) RBF features, see `_anchors`
+    φ(x)       kernel_        (anchors,) RBF features, see `anchors`
     V          directions_    (anchors, b)
     w          bit_weights_   (b,)       not negative
-    μ          duals          (planes,)  see `_ranking_planes`
+    μ          duals          (planes,)  see `ranking_planes`
     Λ          matrix         (n, n)     sparse: pair weights of all planes, each times its dual
     loss_                                value of the problem in w, Σw + C ξ, after each bit
 
@@ -18,13 +18,15 @@ training Lin et al., Structured Learning of Binary Codes with Column Generation,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from hbmp import hamming
-from hbmp._core.seeds import as_generator
+from hbmp._core.seeds import RandomState, as_generator
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.anchors import AnchorKernel
 from hbmp.methods._shared.bqp_losses import sampled_rows, similar_pairs
@@ -80,7 +82,7 @@ def refine_direction(features: np.ndarray, matrix, start: np.ndarray, ridge: flo
 
 
 class _Master:
-    """The problem in w: planes found so far, bits so far, and the best weights."""
+    """The problem in w: its planes, its bits, and the best weights."""
 
     def __init__(self, queries, items, n_positive: int, price: float, tolerance: float):
         self.queries, self.items = queries, items
@@ -118,26 +120,61 @@ class _Master:
         self.duals = self.duals[kept]
 
     def _gains(self) -> np.ndarray:
-        """What each bit gives each plane, (planes, bits)."""
+        """Gain of each plane by each bit, (planes, bits)."""
         flat = self.differ.reshape(len(self.differ), -1).astype(np.float32)
         return np.stack([flat @ plane.ravel() for plane in self.planes]).astype(np.float64) / len(self.queries)
 
 
 class StructHash(Hasher):
-    """Weighted bits that rank the samples sharing a label with a query first, learned on NDCG.
+    """Weighted bits that rank samples with a common label first, learned on NDCG.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    n_queries, n_positive, n_negative : training rankings: queries, and the items each ranks
-    price : C, what a violated ranking costs against the size of the weights
-    tolerance : a plane violated by less is not added
-    n_anchors, width : of the kernel features
-    ridge : how firmly a bit's direction is held small, for each sample
-    steps : steps of the smooth search for a direction; 0 keeps the one regressed on the signs that solve the bit's
-        quadratic problem
-    max_samples : more samples than this are drawn down to it
-    random_state : seed; the same seed gives the same model
+    n_bits : int, default=32
+        Length of the codes.
+    n_queries : int, default=2000
+        Queries in the training rankings.
+    n_positive : int, default=20
+        Items per query that share a label with it.
+    n_negative : int, default=50
+        Items per query that share none.
+    price : float, default=10.0
+        C, the cost of a violated ranking relative to the size of the weights.
+    tolerance : float, default=0.005
+        Violations below this add no plane.
+    n_anchors : int, default=1000
+        Anchors of the kernel features.
+    width : float, default=0.5
+        σ of the kernel as a multiple of the root mean squared distance.
+    ridge : float, default=1e-5
+        Penalty on the norm of a direction, per sample.
+    steps : int, default=0
+        Steps of the smooth search for a direction. With 0 it is regressed on the signs that solve the quadratic
+        problem of the bit.
+    max_samples : int, default=5000
+        The most samples to train on. Larger data is sampled.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed. The same seed gives the same model.
+
+    Attributes
+    ----------
+    directions_ : ndarray of shape (n_anchors, n_bits)
+        Hyperplane of each bit on the kernel features.
+    bit_weights_ : ndarray of shape (n_bits,)
+        Learned weights, non-negative.
+    loss_ : list of float
+        Objective after each bit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import StructHash
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = StructHash(8, n_queries=30, n_positive=4, n_negative=8, n_anchors=30, random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Lin, Shen & Wu, ECCV 2014"
@@ -148,19 +185,19 @@ class StructHash(Hasher):
 
     def __init__(
         self,
-        n_bits=32,
+        n_bits: int = 32,
         *,
-        n_queries=2000,
-        n_positive=20,
-        n_negative=50,
-        price=10.0,
-        tolerance=0.005,
-        n_anchors=1000,
-        width=0.5,
-        ridge=1e-5,
-        steps=0,
-        max_samples=5000,
-        random_state=None,
+        n_queries: int = 2000,
+        n_positive: int = 20,
+        n_negative: int = 50,
+        price: float = 10.0,
+        tolerance: float = 0.005,
+        n_anchors: int = 1000,
+        width: float = 0.5,
+        ridge: float = 1e-5,
+        steps: int = 0,
+        max_samples: int = 5000,
+        random_state: RandomState = None,
     ):
         self.n_bits = n_bits
         self.n_queries = n_queries
@@ -175,7 +212,7 @@ class StructHash(Hasher):
         self.max_samples = max_samples
         self.random_state = random_state
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         need_counts(n_queries=self.n_queries, n_positive=self.n_positive, n_negative=self.n_negative)
         need_counts(n_anchors=self.n_anchors, max_samples=self.max_samples)
         need_positive(price=self.price, tolerance=self.tolerance, width=self.width, ridge=self.ridge)
@@ -207,5 +244,5 @@ class StructHash(Hasher):
     def _features(self, X):
         return np.hstack([self.kernel_.transform(X), np.ones((len(X), 1), dtype=np.float32)])
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         return self._features(X) @ self.directions_

@@ -16,11 +16,14 @@ Reference: Zhuang, Lin, Shen & Reid, Fast Training of Triplet-Based Deep Binary 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_array
 
 from hbmp import hamming
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
+from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.bqp_losses import sampled_rows, similar_pairs
@@ -77,16 +80,45 @@ class TripletBQP(Hasher):
 
     Parameters
     ----------
-    n_bits : length of the codes
-    group : bits found before the function learns them and its codes take their place
-    function : "auto" (kernel), a name from `hbmp.functions` or an object from there; in the publication a network
-    triplets : how many are drawn for every sample, anew for every group
-    sweeps : how often all blocks of similar samples are solved for a bit; the publication takes one
-    max_block : blocks larger than this are split
-    max_samples : more samples than this are drawn down to it; bits and functions see those alone
-    device : "auto", "cpu" or "cuda", for the functions
-    random_state : seed; the same seed gives the same model
-    verbose : show progress on stderr
+    n_bits : int, default=32
+        Length of the codes.
+    group : int, default=8
+        Bits found before the function learns them and its codes replace them.
+    function : str or HashFunction, default="auto"
+        Hash function, by name or as an object. "auto" is a kernel, or an MLP from 20,000 samples.
+    triplets : int, default=50
+        Triplets drawn per sample, anew for every group.
+    sweeps : int, default=1
+        Passes over all blocks of similar samples per bit. The publication has one.
+    max_block : int, default=500
+        Largest block. Larger ones are split.
+    max_samples : int, default=5000
+        The most samples to train on. Larger data is sampled.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where gradients are computed.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed. The same seed gives the same model.
+    verbose : bool, default=False
+        Show progress on stderr.
+
+    Attributes
+    ----------
+    functions_ : list of HashFunction
+        One fitted function per group of bits.
+    unmatched_ : float
+        Bit error rate of the functions on the training samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import TripletBQP
+    >>> from hbmp.functions import Linear
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = TripletBQP(8, triplets=10, function=Linear(epochs=20, device="cpu"), random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Zhuang et al., CVPR 2016"
@@ -96,17 +128,17 @@ class TripletBQP(Hasher):
 
     def __init__(
         self,
-        n_bits=32,
+        n_bits: int = 32,
         *,
-        group=8,
-        function="auto",
-        triplets=50,
-        sweeps=1,
-        max_block=500,
-        max_samples=5000,
-        device="auto",
-        random_state=None,
-        verbose=False,
+        group: int = 8,
+        function: str | HashFunction = "auto",
+        triplets: int = 50,
+        sweeps: int = 1,
+        max_block: int = 500,
+        max_samples: int = 5000,
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: bool = False,
     ):
         self.n_bits = n_bits
         self.group = group
@@ -119,7 +151,7 @@ class TripletBQP(Hasher):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         need_counts(group=self.group, triplets=self.triplets, sweeps=self.sweeps)
         need_counts(max_block=self.max_block, max_samples=self.max_samples)
         rng = as_generator(self.random_state)
@@ -145,5 +177,5 @@ class TripletBQP(Hasher):
             self.functions_.append(function)
         self.unmatched_ = wrong / codes.size
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         return np.hstack([function.project(X) for function in self.functions_])

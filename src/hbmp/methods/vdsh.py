@@ -1,4 +1,4 @@
-"""Very deep supervised hashing: a deep network trained layer by layer, each layer against targets of its own.
+"""Very deep supervised hashing: a deep network trained layer by layer, each layer with targets of its own.
 
 Codes should predict the labels by least squares, and a network of rectified layers should give the codes. The outputs
 and the inner sums of every layer become variables of their own, tied to the network by penalties; then every block of
@@ -15,9 +15,9 @@ variables has a closed-form minimum and no gradient travels through the layers.
 
     min  ‖Y - BU‖² + α‖B - z_M P - c‖² + Σ_m (‖z_m - max(0, a_m)‖² + ‖a_m - z_(m-1) W_m - c_m‖²) + β(‖U‖² + ‖W‖²)
 
-On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.788, at the end of the methods that read labels, which is also
-its place in the paper's Table 1. Its layers are fitted by least squares to the ±1 codes, so a sample far on the right
-side counts as an error, and nothing but the ridge keeps a wide layer from fitting 5,000 samples by heart.
+On CIFAR-10 features (cifar-1, 32 bits) it reaches mAP 0.788, near the end of the supervised methods, as in
+Table 1 of the paper. Its layers are fitted by least squares to the ±1 codes, so a sample far on the right side counts
+as an error, and only the ridge keeps a wide layer from memorising 5,000 samples.
 
 Reference: Zhang, Chen & Saligrama, Efficient Training of Very Deep Neural Networks for Supervised Hashing, CVPR 2016.
 """
@@ -25,11 +25,12 @@ Reference: Zhang, Chen & Saligrama, Efficient Training of Very Deep Neural Netwo
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from hbmp._core.seeds import as_generator
+from hbmp._core.seeds import RandomState, as_generator
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.checks import need_counts, need_positive
 from hbmp.methods._shared.label_rows import label_rows
@@ -145,22 +146,53 @@ def _closed(inputs, layers, sums, codes, strength: float, decay: float):
 
 
 class VDSH(Hasher):
-    """A deep network that gives codes which predict the labels, trained without back-propagation.
-
-    Departs from the publication in three things. Sums and outputs of a layer are split, because then every block has a
-    closed form. There are no copies of the weights for single samples: those let machines work apart, and where all
-    samples are at hand their agreement is the ridge regression done here. The default is two layers, not sixteen to
-    sixty-four, because on features of a trained network more layers cost time and gave nothing.
+    """Deep network whose codes predict the labels, trained without back-propagation.
 
     Parameters
     ----------
-    n_bits : length of the codes
-    n_layers : hidden layers
-    width : units of each hidden layer
-    code_penalty : α, how firmly the codes are tied to the network
-    ridge : β, weight decay of layers and readout, for each sample
-    rounds : how often every block of variables is solved
-    random_state : seed of the weights at the start; the same seed gives the same model
+    n_bits : int, default=32
+        Length of the codes.
+    n_layers : int, default=2
+        Hidden layers.
+    width : int, default=1024
+        Units per hidden layer.
+    code_penalty : float, default=10.0
+        α, strength of the tie between codes and network.
+    ridge : float, default=0.1
+        β, weight decay of layers and readout, per sample.
+    rounds : int, default=10
+        Passes over all blocks of variables.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the initial weights.
+
+    Attributes
+    ----------
+    layers_ : list of (ndarray, ndarray)
+        Weights and bias of each layer.
+    mean_ : ndarray of shape (d,)
+        Mean of the training features.
+    scale_ : float
+        Scale of the features.
+    loss_ : list of float
+        Objective after each round.
+
+    Notes
+    -----
+    Departs from the publication in three ways. Sums and outputs of a layer are split, so that every block has a
+    closed form. The weights have no copies per sample: copies serve distributed machines, and their agreement on one
+    machine is the ridge regression done here. The default is two layers instead of sixteen to sixty-four: on features
+    of a trained network, more layers cost time and gave no gain.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from hbmp.methods import VDSH
+    >>> X, y = make_blobs(90, n_features=8, centers=3, random_state=0)
+    >>> model = VDSH(8, width=16, rounds=5, random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (90, 8)
+    >>> model.score(X, y) > 0.8
+    True
     """
 
     citation = "Zhang et al., CVPR 2016"
@@ -170,7 +202,15 @@ class VDSH(Hasher):
     never_rises = "loss_"
 
     def __init__(
-        self, n_bits=32, *, n_layers=2, width=1024, code_penalty=10.0, ridge=0.1, rounds=10, random_state=None
+        self,
+        n_bits: int = 32,
+        *,
+        n_layers: int = 2,
+        width: int = 1024,
+        code_penalty: float = 10.0,
+        ridge: float = 0.1,
+        rounds: int = 10,
+        random_state: RandomState = None,
     ):
         self.n_bits = n_bits
         self.n_layers = n_layers
@@ -180,7 +220,7 @@ class VDSH(Hasher):
         self.rounds = rounds
         self.random_state = random_state
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         need_counts(n_layers=self.n_layers, width=self.width, rounds=self.rounds)
         need_positive(code_penalty=self.code_penalty, ridge=self.ridge)
         labels = label_rows(y)
@@ -197,7 +237,7 @@ class VDSH(Hasher):
             as_generator(self.random_state),
         )
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         out = (X - self.mean_) / self.scale_
         for layer in self.layers_[:-1]:
             out = np.maximum(forward_one(out, layer), 0)

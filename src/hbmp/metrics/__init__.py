@@ -12,7 +12,9 @@ from hbmp.metrics.average_precision import (
     self_retrieval_map,
 )
 from hbmp.metrics.bootstrap import ConfidenceInterval, confidence_interval
+from hbmp.metrics.collapse import distinct_codes, self_first_share, tied_share
 from hbmp.metrics.ndcg import find_largest_grade, ndcg, ndcg_per_query, ndcg_scorer
+from hbmp.metrics.neighbours import Nearest, neighbour_recall
 from hbmp.metrics.precision import (
     PrecisionRecall,
     curve_of,
@@ -43,6 +45,7 @@ __all__ = [
     "DistanceGrades",
     "DistanceLevels",
     "Graded",
+    "Nearest",
     "PrecisionRecall",
     "Relevance",
     "SameClass",
@@ -53,12 +56,14 @@ __all__ = [
     "confidence_interval",
     "curve_of",
     "curve_ranks",
+    "distinct_codes",
     "find_largest_grade",
     "hits_scorer",
     "mean_average_precision",
     "ndcg",
     "ndcg_per_query",
     "ndcg_scorer",
+    "neighbour_recall",
     "precision_at",
     "precision_recall_curve",
     "radius_precision",
@@ -66,5 +71,7 @@ __all__ = [
     "recall_at",
     "remembered",
     "score_together",
+    "self_first_share",
     "self_retrieval_map",
+    "tied_share",
 ]

@@ -30,7 +30,7 @@ from hbmp import hamming
 from hbmp.metrics.relevance import Relevance
 from hbmp.metrics.sorting import DIGIT_BITS, bucket_sort, digit_sort
 
-_THREAD_BYTES = 24 * 2**20  # of float64 distances a thread holds at a time,
+_THREAD_BYTES = 24 * 2**20  # of float64 distances per thread,
 _BLOCK_BYTES = 64 * 2**20  # and all threads together
 _EXACT_BITS = 50  # whole numbers to 2^53 are exact in float64
 _SPARE_BITS = 10  # a level is at most a thousandth of the smallest weight
@@ -188,7 +188,7 @@ def _one_thread_per_product() -> Iterator[None]:
 
 @cache
 def _linear_algebra() -> ThreadpoolController:
-    return ThreadpoolController()  # looking through the loaded libraries takes milliseconds, so once
+    return ThreadpoolController()  # once, because searching the loaded libraries takes milliseconds
 
 
 def _n_threads() -> int:

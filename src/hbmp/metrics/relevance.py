@@ -24,7 +24,7 @@ from hbmp._core.labels import as_array, as_classes, distinct_rows, refuse_words
 Labels: TypeAlias = "ArrayLike | sparse.sparray | sparse.spmatrix"
 """Classes (n,) or a 0/1 matrix (n, labels)."""
 
-_MOST_DENSE_LABELS = 1 << 27  # bytes that a label matrix may take for a moment while its distinct rows are found
+_MOST_DENSE_LABELS = 1 << 27  # temporary bytes of a dense label matrix while its distinct rows are found
 
 
 @runtime_checkable

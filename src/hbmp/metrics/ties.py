@@ -37,8 +37,8 @@ def hits_before(ranked: RankedList) -> NDArray[Any]:
     """(levels + 1,) relevant items before each level, and all of them at the end."""
 
     def compute() -> NDArray[Any]:
-        counts: NDArray[Any] = np.concatenate([[0], np.cumsum(ranked.grades > 0)])
-        return counts[ranked.bounds]
+        counts: NDArray[Any] = np.concatenate([[0], np.cumsum(ranked.grades > 0)])[ranked.bounds]
+        return counts
 
     before: NDArray[Any] = ranked.once("hits before", compute)
     return before

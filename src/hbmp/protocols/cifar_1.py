@@ -1,31 +1,62 @@
-"""cifar-1: few training images a class, a large database (Table 1 of the paper)."""
+"""cifar-1: few training images per class, a large database (Table 1 of the paper)."""
 
 from __future__ import annotations
 
+from hbmp.datasets import Data
 from hbmp.protocols._shared.base import Measure, Protocol, Split, all_but, draw_per_class, need_classes
 
 
 class Cifar1(Protocol):
-    """500 images a class to train, 100 a class as queries, everything but the queries as database."""
+    """500 images per class train, 100 per class query, and all images except the queries are the database.
+
+    Parameters
+    ----------
+    train_per_class : int, default=500
+        Training images per class.
+    query_per_class : int, default=100
+        Queries per class.
+
+    Examples
+    --------
+    >>> from hbmp import datasets, protocols
+    >>> digits = datasets.load("digits")
+    >>> protocol = protocols.get("cifar-1", train_per_class=10, query_per_class=4)
+    >>> split = protocol.split(digits, seed=0)
+    >>> len(split.train), len(split.query), len(split.database)
+    (100, 40, 1757)
+    """
 
     data = "cifar10"
     neighbours = "Neighbours have the same class."
     measures = (Measure("map"),)
 
-    def __init__(self, *, train_per_class=500, query_per_class=100):
+    def __init__(self, *, train_per_class: int = 500, query_per_class: int = 100):
         self.train_per_class = train_per_class
         self.query_per_class = query_per_class
 
     @property
     def drawing(self) -> str:
-        """How the split is drawn."""
+        """Words for the caption: how the split is drawn."""
         return (
-            f"all images pooled, {self.query_per_class} a class drawn as queries and {self.train_per_class} a class to "
-            "train; the database is everything but the queries, training images included."
+            f"all images pooled, {self.query_per_class} per class drawn as queries and {self.train_per_class} per "
+            "class for training; the database is all except the queries and includes the training images."
         )
 
-    def split(self, data, seed: int) -> Split:
-        """Draw a split; the same for any features of the same images."""
+    def split(self, data: Data, seed: int) -> Split:
+        """Draw a split; it is the same for any features of the same images.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        Split
+            Training, query and database rows.
+        """
         classes = need_classes(data)
         query, train = draw_per_class(classes, (self.query_per_class, self.train_per_class), seed)
         return Split(train=train, query=query, database=all_but(len(classes), query))

@@ -1,22 +1,46 @@
-"""coco: 80 labels, the split that comes with the data; where NUS-WIDE cannot be had, the multi-label benchmark."""
+"""coco: 80 labels and the split that comes with the data; the multi-label benchmark if NUS-WIDE is unavailable."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from hbmp.datasets import Data
 from hbmp.protocols._shared.base import Measure, Protocol, Split, given_split, ndcg_measures, need_label_sets
 
 
 class COCO(Protocol):
-    """Given queries against the given training set and further database."""
+    """The given queries against the given training set and further database.
+
+    Examples
+    --------
+    >>> from hbmp import datasets, protocols
+    >>> import numpy as np
+    >>> labels = np.eye(3, dtype=np.uint8)[np.arange(60) % 3]
+    >>> data = datasets.Data("coco", labels, split=np.arange(60, dtype=np.int8) % 3)
+    >>> len(protocols.get("coco").split(data, seed=0).database)
+    40
+    """
 
     data = "coco"
-    neighbours = "Neighbours share at least one label; the grade c is the number of labels shared."
+    neighbours = "Neighbours share at least one label; the grade c is the number of shared labels."
     drawing = "queries, training set and further database as given with the data; the database includes training items."
     measures = (Measure("map", 5000), Measure("map"), *ndcg_measures())
 
-    def split(self, data, seed: int) -> Split:
-        """The given split, whatever the seed."""
+    def split(self, data: Data, seed: int) -> Split:
+        """Return the given split, whatever the seed.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        seed : int
+            Not used.
+
+        Returns
+        -------
+        Split
+            Training, query and database rows.
+        """
         need_label_sets(data)
         given = given_split(data)
         train, query = np.flatnonzero(given == 1), np.flatnonzero(given == 0)

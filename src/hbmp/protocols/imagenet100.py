@@ -4,31 +4,60 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp.datasets import Data
 from hbmp.protocols._shared.base import Measure, Protocol, Split, all_but, draw_per_class, given_split, need_classes
 
 
 class ImageNet100(Protocol):
-    """The lists that come with the data; without lists 50 items a class as queries and 100 a class to train."""
+    """The lists that come with the data; without lists, 50 items per class query and 100 per class train.
+
+    Parameters
+    ----------
+    train_per_class : int, default=100
+        Training images per class.
+    query_per_class : int, default=50
+        Queries per class, if the data have no lists.
+
+    Examples
+    --------
+    >>> from hbmp import datasets, protocols
+    >>> digits = datasets.load("digits")
+    >>> len(protocols.get("imagenet100").split(digits, seed=0).query)
+    500
+    """
 
     data = "imagenet100"
     neighbours = "Neighbours have the same class."
     measures = (Measure("map", 1000), Measure("map"))
 
-    def __init__(self, *, train_per_class=100, query_per_class=50):
+    def __init__(self, *, train_per_class: int = 100, query_per_class: int = 50):
         self.train_per_class = train_per_class
         self.query_per_class = query_per_class
 
     @property
     def drawing(self) -> str:
-        """How the split is drawn."""
+        """Words for the caption: how the split is drawn."""
         return (
-            f"queries, training images and database as listed, {self.train_per_class} training images a class drawn "
-            f"from the list; where no lists come with the data, {self.query_per_class} a class drawn as queries. The "
+            f"queries, training images and database as listed, {self.train_per_class} training images per class drawn "
+            f"from the list; without lists, {self.query_per_class} per class drawn as queries. The "
             "database includes the training images."
         )
 
-    def split(self, data, seed: int) -> Split:
-        """The given lists, or a draw where there are none."""
+    def split(self, data: Data, seed: int) -> Split:
+        """Return the given lists, or draw a split if there are none.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        Split
+            Training, query and database rows.
+        """
         classes = need_classes(data)
         if data.split is None:
             query, train = draw_per_class(classes, (self.query_per_class, self.train_per_class), seed)

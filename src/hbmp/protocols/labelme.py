@@ -1,17 +1,38 @@
-"""labelme: neighbours by distance between feature vectors, in levels, without labels (Table 4 of the paper)."""
+"""labelme: graded neighbours by distance between feature vectors, without labels (Table 4 of the paper)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp import metrics
+from hbmp.datasets import Data
 from hbmp.protocols._shared.base import Protocol, Split, all_but, ndcg_measures
 
 
 class LabelMe(Protocol):
-    """2,000 queries, a database of all others, of which 5,000 train; the nearest 2, 5, 10, 20 % grade 10, 5, 2, 1.
+    """2,000 items query, and all others are the database; 5,000 of these train. The nearest 2, 5, 10 and 20 % have
+    grades 10, 5, 2 and 1.
 
-    normalize : subtract the training mean and scale every row to unit length first, as the paper's released code does
+    Parameters
+    ----------
+    n_train : int, default=5000
+        Training items.
+    n_query : int, default=2000
+        Queries.
+    normalize : bool, default=True
+        Whether to subtract the training mean and scale every row to unit length, as the paper's released code does.
+
+    Examples
+    --------
+    >>> from hbmp import datasets, protocols
+    >>> digits = datasets.load("digits")
+    >>> protocol = protocols.get("labelme", n_train=200, n_query=20)
+    >>> split = protocol.split(digits, seed=0)
+    >>> protocol.relevance(digits, split).shape
+    (20, 1777)
     """
 
     data = "labelme"
@@ -20,35 +41,54 @@ class LabelMe(Protocol):
     percentiles = (2, 5, 10, 20)
     grades = (10, 5, 2, 1)
 
-    def __init__(self, *, n_train=5000, n_query=2000, normalize=True):
+    def __init__(self, *, n_train: int = 5000, n_query: int = 2000, normalize: bool = True):
         self.n_train = n_train
         self.n_query = n_query
         self.normalize = normalize
 
     @property
     def drawing(self) -> str:
-        """How the split is drawn."""
+        """Words for the caption: how the split is drawn."""
         return (
-            f"{self.n_query:,} items drawn as queries; the database is all others, of which {self.n_train:,} train, "
+            f"{self.n_query:,} items drawn as queries; the database is all others; {self.n_train:,} of these train, "
             "without labels." + (" Features less the training mean, scaled to unit length." if self.normalize else "")
         )
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """What is relevant, in words."""
+        """Words for the caption: what is relevant."""
         levels = ", ".join(f"{share} % ({grade})" for share, grade in zip(self.percentiles, self.grades, strict=True))
         return (
-            "Neighbours lie near in Euclidean distance; the grade c follows from the percentile of the distances "
+            "Neighbours are close in Euclidean distance; the grade c follows from the percentile of the distances "
             f"between training items: {levels}, 0 beyond."
         )
 
-    def labels(self, data):
-        """None: the method sees features alone."""
+    def labels(self, data: Data) -> None:
+        """Return None: the method learns from features alone.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        """
         return None
 
-    def split(self, data, seed: int) -> Split:
-        """Draw a split."""
-        n_rows = len(data.features)
+    def split(self, data: Data, seed: int) -> Split:
+        """Draw a split.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        Split
+            Training, query and database rows.
+        """
+        n_rows = len(data)
         if n_rows < self.n_query + self.n_train:
             raise ValueError(
                 f"{self.name} draws {self.n_query} queries and {self.n_train} to train; {data.name} has {n_rows} rows. "
@@ -59,18 +99,45 @@ class LabelMe(Protocol):
         train = np.sort(order[self.n_query : self.n_query + self.n_train])
         return Split(train=train, query=query, database=all_but(n_rows, query))
 
-    def features(self, data, split: Split) -> np.ndarray:
-        """Rows less the training mean, scaled to unit length, (n, d) float32; as given without `normalize`."""
+    def features(self, data: Data, split: Split) -> NDArray[Any]:
+        """Features less the training mean, scaled to unit length; unchanged without `normalize`.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        split : Split
+            The split.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, d)
+            Features of all rows.
+        """
         rows = np.asarray(data.features, dtype=np.float32)
         if not self.normalize:
             return rows
-        rows = rows - rows[split.train].mean(axis=0)
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        centred: NDArray[Any] = rows - rows[split.train].mean(axis=0)
+        unit: NDArray[Any] = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+        return unit
 
-    def relevance(self, data, split: Split) -> metrics.Relevance:
-        """Grades by distance, with the thresholds of the training set."""
+    def relevance(self, data: Data, split: Split) -> metrics.Relevance:
+        """Grades by distance, with the thresholds of the training set.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        split : Split
+            The split.
+
+        Returns
+        -------
+        Relevance
+            Grades of the database for each query.
+        """
         from scipy.spatial.distance import pdist
 
         features = self.features(data, split).astype(np.float64)
         thresholds = np.percentile(pdist(features[split.train]), self.percentiles)
-        return metrics.DistanceLevels(features[split.query], features[split.database], thresholds, self.grades)
+        return metrics.DistanceGrades(features[split.query], features[split.database], thresholds, self.grades)

@@ -4,33 +4,60 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp.datasets import Data
 from hbmp.protocols._shared.base import Measure, Protocol, Split, given_split, ndcg_measures, need_label_sets
 
 
 class VOC2007(Protocol):
-    """Trains on `train`; the images of `val` query the training images, or part of `val` queries the rest of it.
+    """Training on `train`. The images of `val` query the training images, or some of `val` query the rest of it.
 
-    database : "train", or "val" for a database of which nothing was trained on
-    n_query : with "val", how many images are drawn as queries
+    Parameters
+    ----------
+    database : {"train", "val"}, default="train"
+        What is searched; "val" holds no training image.
+    n_query : int, default=500
+        With "val", how many images are drawn as queries.
+
+    Examples
+    --------
+    >>> from hbmp import datasets, protocols
+    >>> import numpy as np
+    >>> labels = np.eye(3, dtype=np.uint8)[np.arange(60) % 3]
+    >>> data = datasets.Data("voc2007", labels, split=np.arange(60, dtype=np.int8) % 2)
+    >>> len(protocols.get("voc2007", database="val", n_query=10).split(data, seed=0).database)
+    20
     """
 
     data = "voc2007"
-    neighbours = "Neighbours share at least one label; the grade c is the number of labels shared."
+    neighbours = "Neighbours share at least one label; the grade c is the number of shared labels."
     measures = (Measure("map"), Measure("map", 1000), *ndcg_measures())
 
-    def __init__(self, *, database="train", n_query=500):
+    def __init__(self, *, database: str = "train", n_query: int = 500):
         self.database = database
         self.n_query = n_query
 
     @property
     def drawing(self) -> str:
-        """How the split is drawn."""
+        """Words for the caption: how the split is drawn."""
         if self.database == "train":
             return "the images of `val` query those of `train`, which are also the training set."
         return f"trained on `train`; {self.n_query} images drawn from `val` query the rest of `val`."
 
-    def split(self, data, seed: int) -> Split:
-        """The given split; with database="val" the queries are drawn."""
+    def split(self, data: Data, seed: int) -> Split:
+        """Return the given split; with database="val" the queries are drawn.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        Split
+            Training, query and database rows.
+        """
         if self.database not in ("train", "val"):
             raise ValueError(f"database must be 'train' or 'val', found {self.database!r}.")
         need_label_sets(data)

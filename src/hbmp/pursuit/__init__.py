@@ -1,4 +1,4 @@
-"""Binary matrix pursuit: target codes for the items of any neighbourhood (the paper's stage one)."""
+"""Binary matrix pursuit: target codes for the items of any neighbourhood (stage one of the paper)."""
 
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.pursuit import infer_codes

@@ -1,7 +1,7 @@
 """The Improve step (HBMP Alg. 1, line 5): better sign vectors for max vᵀAv, v in {-1, +1}ⁿ, an NP-hard problem.
 
-Flipping v_i changes vᵀAv by -4 v_i (Av)_i (A has a zero diagonal), so a search needs the field Av, kept up to date
-as signs flip. First many signs flip at once while that helps; then single flips are found in blocks: the items that
+Flipping v_i changes vᵀAv by -4 v_i (Av)_i (A has a zero diagonal), so a search needs the field Av, which is updated
+as signs flip. First many signs flip at once while that helps. Then single flips are found in blocks: the items that
 gain most are searched together through their small submatrix of A, and the field of all items is updated once.
 
     v      signs    (n,)
@@ -37,39 +37,39 @@ def _matches(signs: np.ndarray, fields: np.ndarray) -> np.ndarray:
 
 
 def flip_at_once(fit, starts: np.ndarray, fields: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Flip many signs a step, those that gain most by themselves, while that raises vᵀAv. All (n, k).
+    """Flip many signs per step, the ones that gain most on their own, while that raises vᵀAv. All (n, k).
 
-    Flips can undo each other, so a step is kept only where it helps, and halves the share of signs it flips where it
-    does not. A product with A then does the work of hundreds of single flips.
+    Flips can cancel each other. A step that does not help is undone, and the next one flips half as many signs. One
+    product with A then does the work of hundreds of single flips.
     """
     signs = starts.astype(fields.dtype)
-    noise, share = _noise(fit, fields), np.ones(signs.shape[1])
+    noise, fraction = _noise(fit, fields), np.ones(signs.shape[1])
     values = _matches(signs, fields)
     for _ in range(steps):
         gains = -signs * fields
-        trial = np.where(gains > _thresholds(gains, share, noise), -signs, signs)
+        trial = np.where(gains > _thresholds(gains, fraction, noise), -signs, signs)
         trial_fields = fit.residual_times(trial)
         trial_values = _matches(trial, trial_fields)
         better = trial_values > values + noise
         signs, fields = np.where(better, trial, signs), np.where(better, trial_fields, fields)
-        values, share = np.where(better, trial_values, values), np.where(better, share, share / 2)
-        if (share * len(signs) < 1).all():
+        values, fraction = np.where(better, trial_values, values), np.where(better, fraction, fraction / 2)
+        if (fraction * len(signs) < 1).all():
             break
     return signs.astype(np.int8), fields
 
 
-def _thresholds(gains: np.ndarray, share: np.ndarray, noise: float) -> np.ndarray:
-    """For each column the gain above which its share of the gaining signs lies."""
+def _thresholds(gains: np.ndarray, fraction: np.ndarray, noise: float) -> np.ndarray:
+    """For each column the gain above which the given fraction of its gaining signs lies."""
     found = np.empty(gains.shape[1])
     for k, column in enumerate(gains.T):
         gaining = column[column > noise]
-        count = int(len(gaining) * (1 - share[k]))
+        count = int(len(gaining) * (1 - fraction[k]))
         found[k] = np.partition(gaining, count)[count] * (1 - 1e-6) if 0 < count < len(gaining) else noise
     return found
 
 
 def one_flip_together(fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`one_flip` for many starts of a small problem at once, the best flip of each in every round. All (n, k)."""
+    """`one_flip` for many starts of a small problem: the best flip of each start per round. All (n, k)."""
     matrix, noise = fit.small_matrix(), _noise(fit, fields)
     signs = np.ascontiguousarray(starts.T, dtype=fields.dtype)
     gains = -signs * fields.T
@@ -89,7 +89,7 @@ def one_flip_together(fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.n
 
 
 def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.ndarray, np.ndarray]:
-    """Flip single signs while any flip raises vᵀAv: (signs, field), one-flip optimal and never worse."""
+    """Flip single signs while any flip raises vᵀAv. The result (signs, field) is one-flip optimal and never worse."""
     if fit.small_matrix() is not None:
         signs, field = one_flip_together(fit, signs[:, None], field[:, None])
         return signs[:, 0], field[:, 0]
@@ -100,7 +100,7 @@ def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.nd
         gain = -signs * field
         if gain.max() <= noise:
             break
-        # Items close to gaining are in the block too: the flips of others often make them gain.
+        # Items close to a gain are in the block too, because the flips of others often give them one.
         block = np.sort(np.argpartition(gain, -block_size)[-block_size:])
         flipped = _flip_within(fit.residual_block(block), signs[block], gain[block], noise)
         items = block[flipped]
@@ -110,7 +110,7 @@ def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.nd
 
 
 def _flip_within(block: np.ndarray, signs: np.ndarray, gain: np.ndarray, noise: float) -> np.ndarray:
-    """Best single flips in turn inside one block until none helps; which of its items ended up flipped."""
+    """Best single flips inside one block, one after the other, until none helps. Returns the flipped positions."""
     signs, start = signs.copy(), signs
     for _ in range(10 * len(signs)):
         best = _first_best(gain, noise)
@@ -123,22 +123,22 @@ def _flip_within(block: np.ndarray, signs: np.ndarray, gain: np.ndarray, noise: 
 
 
 def _first_best(gain: np.ndarray, noise: float) -> int:
-    """The first item among those that gain most: equal gains must not be told apart by rounding."""
+    """The first item of largest gain. Rounding must not decide between equal gains."""
     return int(np.argmax(gain >= gain.max() - noise))
 
 
 def _noise(fit, field: np.ndarray) -> float:
-    """Gains below this are rounding, of the field or of the affinity it is what remains of."""
+    """Gains below this are rounding errors of the field or of the affinity."""
     level = 1e-5 if field.dtype == np.float32 else 1e-10
     row_norm = np.sqrt(fit.squared_norm / len(field))
     return level * max(float(np.abs(field).max(initial=0)), float(row_norm))
 
 
 def tabu(fit, signs: np.ndarray, field: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """One-flip search that goes on past local optima: the best flip that is not tabu, even a losing one.
+    """One-flip search that continues past local optima: each step takes the best flip that is not tabu, even a loss.
 
-    A flipped item stays tabu for about n/10 + 5 steps unless flipping it back beats the best seen. The best vector
-    seen is polished by `one_flip` and returned with its field.
+    A flipped item stays tabu for about n/10 + 5 steps, unless flipping it back gives a new best. The best vector is
+    improved by `one_flip` and returned with its field.
     """
     n_items = len(signs)
     signs, field = one_flip(fit, signs, field)
@@ -163,5 +163,5 @@ def tabu(fit, signs: np.ndarray, field: np.ndarray, rng: np.random.Generator) ->
 
 
 def _patience(n_items: int) -> int:
-    """Steps without a new best before tabu search gives up."""
+    """Steps without a new best after which tabu search stops."""
     return min(10 * n_items, 1000 + n_items // 10)

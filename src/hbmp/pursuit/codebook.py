@@ -2,7 +2,7 @@
 
 V      codes       (items, bits)   int8
 α      weights     (bits,)
-β      intercept                   0 unless a free one was asked for
+β      intercept                   0 unless it was fitted
 """
 
 from __future__ import annotations
@@ -18,24 +18,63 @@ from hbmp.pursuit.fit import solve_weights
 
 @dataclass(repr=False)
 class CodeBook:
-    """Codes such that Σ_k α_k u_ik u_jk + β is the affinity of items i and j (times `scale`).
+    """Target codes u and weights α such that Σ_k α_k u_ik u_jk + β approximates the affinity of items i and j.
 
-    residuals[t] is the Frobenius norm of what t bits leave unexplained, under the item weights and off the
-    diagonal where it was ignored; residuals[0] is the norm of the affinity itself.
+    `hbmp.infer_codes` returns code books.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_items, n_bits), int8
+        The codes in {-1, +1}.
+    weights : ndarray of shape (n_bits,)
+        Weight α of each bit.
+    residuals : ndarray of shape (n_bits + 1,)
+        Frobenius norm of the part of the affinity that the first t bits do not explain, under the item weights and
+        without the diagonal if it was ignored. `residuals[0]` is the norm of the affinity.
+    intercept : float
+        β, which is 0 unless it was fitted.
+    scale : float
+        Factor of the affinity: n_bits in the constant scheme, else 1.
+    scheme : str
+        The scheme of the pursuit.
+    weighting : str
+        The rule for the weights.
+    ridge : float
+        The penalty of the weights.
+    item_weights : ndarray of shape (n_items,) or None
+        Weights of the items; None for equal weights.
+    gram : ndarray
+        Gram matrix of the bits, with the intercept first if it was fitted.
+    match : ndarray
+        Inner product of each bit with the affinity.
+    affinity : Affinity or None
+        The fitted affinity, by which new items get codes.
+
+    Examples
+    --------
+    Any prefix of the codes is a code with weights of its own, and unseen items get codes too:
+
+    >>> import hbmp
+    >>> affinity = hbmp.affinities.SharedLabels().fit(y=[[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> book = hbmp.infer_codes(affinity, 3)
+    >>> book.codes.shape, book.weights_for(2).shape
+    ((3, 3), (2,))
+    >>> book.encode([[1, 1, 0]]).shape
+    (1, 3)
     """
 
-    codes: np.ndarray  # (items, bits) int8
-    weights: np.ndarray  # (bits,)
-    residuals: np.ndarray  # (bits + 1,)
+    codes: np.ndarray
+    weights: np.ndarray
+    residuals: np.ndarray
     intercept: float = 0.0
-    scale: float = 1.0  # the affinity was multiplied by this: n_bits in the constant scheme, else 1
+    scale: float = 1.0
     scheme: str = "regress"
     weighting: str = "least-squares"
     ridge: float = 0.0
-    item_weights: np.ndarray | None = None  # (items,)
-    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # intercept first, where free
+    item_weights: np.ndarray | None = None
+    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     match: np.ndarray = field(default_factory=lambda: np.empty(0))
-    affinity: Any = field(default=None)  # fitted, to place items met later
+    affinity: Any = field(default=None)
 
     def __repr__(self) -> str:
         left = self.relative_residuals[-1]
@@ -44,21 +83,32 @@ class CodeBook:
     @property
     def n_bits(self) -> int:
         """Length of the codes."""
-        return self.codes.shape[1]
+        return int(self.codes.shape[1])
 
     @property
     def relative_residuals(self) -> np.ndarray:
-        """Residuals as a share of the affinity's norm, from 1 downwards."""
-        return self.residuals / max(self.residuals[0], 1e-300)
+        """Residuals as fractions of the norm of the affinity, from 1 downwards."""
+        relative: np.ndarray = self.residuals / max(self.residuals[0], 1e-300)
+        return relative
 
     def weights_for(self, k: int) -> np.ndarray:
-        """Best weights for the first k bits: every prefix of the codes is a code of its own."""
+        """Best weights of a prefix of the codes.
+
+        Parameters
+        ----------
+        k : int
+            Length of the prefix.
+
+        Returns
+        -------
+        weights : ndarray of shape (k,)
+        """
         return self._solved_for(k)[1]
 
     def _solved_for(self, k: int) -> tuple[float, np.ndarray]:
         """The intercept and the weights of the first k bits."""
         if not 1 <= k <= self.n_bits:
-            raise ValueError(f"The codes have {self.n_bits} bits; asked for the weights of the first {k}.")
+            raise ValueError(f"k must lie between 1 and {self.n_bits}, the number of bits; found {k}.")
         if self.scheme == "constant":
             return self.intercept, np.ones(k)
         if self.scheme == "greedy" or k == self.n_bits:
@@ -68,14 +118,23 @@ class CodeBook:
         solved = solve_weights(self.gram[:size, :size], self.match[:size], self.weighting, self.ridge, free)
         return float(solved[0]) if free else self.intercept, solved[free:]
 
-    def encode(self, new_items) -> np.ndarray:
-        """Codes of classes, label sets or instances, never seen ones included. Shape (m, bits), int8.
+    def encode(self, new_items: Any) -> np.ndarray:
+        """Codes of classes, label rows or instances, unseen ones included.
 
-        A known item keeps its code. A new one gets the code whose weighted agreement with all known codes comes
-        closest to its affinities: the same squared error as the pursuit's, one code at a time.
+        A known item keeps its code. An unseen item gets the code whose weighted agreement with all known codes is
+        closest to its affinities, by the same squared error as in the pursuit.
+
+        Parameters
+        ----------
+        new_items : array-like of length m
+            Items in the form that the affinity was fitted on.
+
+        Returns
+        -------
+        codes : ndarray of shape (m, n_bits), int8
         """
         if self.affinity is None:
-            raise ValueError("This code book was saved without its affinity, so it cannot place new items.")
+            raise ValueError("This code book was saved without its affinity, so it cannot encode new items.")
         known = self.affinity.find(new_items)
         codes = self.codes[known]
         unseen = np.flatnonzero(known < 0)
@@ -85,9 +144,9 @@ class CodeBook:
         return codes
 
     def codes_from_affinities(self, affinities: np.ndarray) -> np.ndarray:
-        """Codes of items given by their affinities to all known items, (m, items) -> (m, bits)."""
+        """Codes of items given by their affinities to all known items, (m, n_items) to (m, n_bits)."""
         weights = np.ones(len(self.codes)) if self.item_weights is None else self.item_weights
-        seen = self.codes * self.weights  # (items, bits): what bit k of a new code adds to its affinity to each
+        seen = self.codes * self.weights  # (items, bits): contribution of bit k of a new code to each affinity
         target = affinities.astype(np.float64) * self.scale - self.intercept
         weighted = seen * weights[:, None]
         return best_signs(seen.T @ weighted, target @ weighted)
@@ -113,10 +172,10 @@ class CodeBook:
 
 
 def best_signs(quadratic: np.ndarray, linear: np.ndarray) -> np.ndarray:
-    """min uᵀMu - 2lᵀu over sign vectors u, one for every row l of `linear`: relax, round, flip single bits.
+    """min uᵀMu - 2lᵀu over sign vectors u, one per row l of `linear`: relax, round, flip single bits.
 
-    quadratic: (b, b) positive semidefinite; linear: (m, b). Starts from the sign of the unconstrained minimum and
-    from the sign of l, and keeps the better result.
+    `quadratic` is positive semidefinite, (b, b); `linear` has shape (m, b). There are two starts, the sign of the
+    unconstrained minimum and the sign of l. The better result is kept.
     """
     n_bits = len(quadratic)
     ridge = np.eye(n_bits) * 1e-6 * max(np.trace(quadratic) / n_bits, 1e-300)
@@ -126,8 +185,8 @@ def best_signs(quadratic: np.ndarray, linear: np.ndarray) -> np.ndarray:
     return np.where((costs[0] <= costs[1])[:, None], *candidates).astype(np.int8)
 
 
-def _descend(quadratic, linear, codes):
-    """Flip the most helpful bit of every row, all rows at once, until no flip lowers any row's cost."""
+def _descend(quadratic: np.ndarray, linear: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Flip the best bit of every row, all rows at once, until no flip lowers the cost of any row."""
     rows = np.arange(len(codes))
     own = np.diag(quadratic)
     slope = codes @ quadratic - linear  # half the gradient

@@ -23,9 +23,11 @@ descriptors at 32 bits, ITQ 0.924) but lie badly in Hamming distance (0.842, ITQ
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.fit import solve_weights
+from hbmp.pursuit.sweeps import sweep_codes
 
 _SWEEPS = 100  # a bound; a few do
 _RIDGE = 1e-3  # of the atoms: keeps bits that agree on all points solvable
@@ -33,9 +35,7 @@ _RIDGE = 1e-3  # of the atoms: keeps bits that agree on all points solvable
 
 def fit_atoms(codes: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The atoms that rebuild the points from their codes with least squared error, (b, m) in the points' precision."""
-    signs = codes.astype(points.dtype)
-    gram = (signs.T @ signs).astype(np.float64) + _RIDGE * len(points) * np.eye(signs.shape[1])
-    return np.linalg.solve(gram, (signs.T @ points).astype(np.float64)).astype(points.dtype)
+    return _fit(codes, points, 1.0)[0]
 
 
 def overlaps_of(atoms: np.ndarray) -> np.ndarray:
@@ -52,33 +52,28 @@ def choose_codes(
 
     start: codes to begin from, the signs of the scores by default.
     """
-    codes = _signs(scores) if start is None else start.astype(scores.dtype)
-    pull = codes @ overlaps * scores.dtype.type(coupling)  # of the other bits, kept up to date
-    rows = np.arange(len(codes))  # those that still change
-    for _ in range(sweeps if coupling else 1):
-        changed = np.zeros(len(rows), dtype=bool)
-        for bit in range(codes.shape[1]):
-            wanted = _signs(scores[rows, bit] - pull[rows, bit])
-            flips = wanted != codes[rows, bit]
-            flipped = rows[flips]
-            codes[flipped, bit] = wanted[flips]
-            step = 2 * coupling * wanted[flips, None]
-            pull[flipped] += (step * overlaps[bit]).astype(scores.dtype)
-            changed |= flips
-        rows = rows[changed]
-        if not rows.size:
-            break
+    codes = _signs(scores) if start is None or not coupling else start.astype(scores.dtype)
+    if coupling:
+        sweep_codes(scores, codes, overlaps * scores.dtype.type(coupling), sweeps)
     return codes
 
 
-def refine(points: np.ndarray, codes: np.ndarray, coupling: float, n_iter: int) -> tuple[np.ndarray, list[float]]:
-    """(atoms, what share of the points' squared length is not rebuilt, at the start and after each iteration)."""
-    atoms = fit_atoms(codes, points)
-    left = [_unexplained(points, codes, atoms)]
+def refine(
+    points: np.ndarray, codes: np.ndarray, coupling: float, n_iter: int, *, tol: float = 0.0
+) -> tuple[np.ndarray, list[float]]:
+    """(atoms, what share of the points' squared length is not rebuilt, at the start and after each iteration).
+
+    tol: stop when an iteration lowers that share by less than this fraction of it; by default never
+    """
+    squares = float(np.square(points).sum(dtype=np.float64))
+    atoms, unexplained = _fit(codes, points, squares)
+    left = [unexplained]
     for _ in range(n_iter):
         codes = choose_codes(points @ atoms.T, overlaps_of(atoms), coupling, start=codes, sweeps=2)
-        atoms = fit_atoms(codes, points)
-        left.append(_unexplained(points, codes, atoms))
+        atoms, unexplained = _fit(codes, points, squares)
+        left.append(unexplained)
+        if left[-2] - left[-1] < tol * left[-1]:
+            break
     return atoms, left
 
 
@@ -110,9 +105,18 @@ def code_book(codes: np.ndarray, points: np.ndarray, *, weighting: str, ridge: f
     )
 
 
-def _unexplained(points, codes, atoms) -> float:
-    error = np.square(points - codes.astype(points.dtype) @ atoms).sum(dtype=np.float64)
-    return float(error / np.square(points).sum(dtype=np.float64))
+def _fit(codes, points, squares: float) -> tuple[np.ndarray, float]:
+    """(least-squares atoms, what share of `squares`, the points' squared length, they leave); one pass over the rows.
+
+    ‖Y - VC‖² = ‖Y‖² - 2 tr(Cᵀ VᵀY) + tr(Cᵀ VᵀV C): both products are at hand, no residual is formed.
+    """
+    signs = codes.astype(points.dtype, copy=False)
+    gram = (signs.T @ signs).astype(np.float64)
+    match = (signs.T @ points).astype(np.float64)
+    ridge = _RIDGE * len(points) * np.eye(signs.shape[1])
+    atoms = scipy.linalg.solve(gram + ridge, match, assume_a="pos")
+    error = squares + float(((gram @ atoms - 2 * match) * atoms).sum())
+    return atoms.astype(points.dtype), max(error, 0.0) / squares
 
 
 def _signs(values: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The fit of bits to an affinity, through a Gram matrix of bits instead of pairs of items.
 
-The design matrix of HBMP Eq. 10 has a row a pair of items, n² of them. Its normal equations do not: with item weights
+The design matrix of HBMP Eq. 10 has one row per pair of items, n² in all. Its normal equations are small. With weights
 c and D = diag(c),
 
     G_jk = ⟨v_j v_jᵀ, v_k v_kᵀ⟩ = (v_jᵀ D v_k)² - m          h_k = ⟨v_k v_kᵀ, R⟩ = v_kᵀ D R D v_k - tr
@@ -19,15 +19,15 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import nnls
 
-SMALL_ITEMS = 1024  # up to here the residual is kept as a matrix, once for all searches of a bit
+SMALL_ITEMS = 1024  # up to here the residual is kept as a matrix, shared by all searches of a bit
 
 
 def solve_weights(gram: np.ndarray, match: np.ndarray, weighting: str, ridge: float, free: int = 0) -> np.ndarray:
     """Weights of least squared error for directions with this Gram matrix and match (HBMP Eq. 9).
 
-    Where bits exceed what the affinity determines the solution of least norm is taken. `weighting` may keep the
-    weights non-negative, or shrink them too (`ridge` times the mean of G's diagonal): a distance that falls where a bit
-    differs is a distance no more. The first `free` directions (the intercept) are neither bounded nor shrunk.
+    If the affinity does not determine all weights, the solution of least norm is taken. `weighting` can keep the
+    weights non-negative, because a distance must not fall when a bit differs, and shrink them too (by `ridge` times
+    the mean diagonal of G). The first `free` directions (the intercept) are neither bounded nor shrunk.
     """
     if len(match) == 0:
         return match
@@ -41,7 +41,7 @@ def solve_weights(gram: np.ndarray, match: np.ndarray, weighting: str, ridge: fl
 
 
 def _least_norm(gram: np.ndarray, match: np.ndarray) -> np.ndarray:
-    """G⁺ h by the eigenvalues of the scaled Gram matrix, so that rank is judged the same for any n."""
+    """G⁺ h by the eigenvalues of the scaled Gram matrix, so that the rank is decided alike for any n."""
     values, vectors = eigh(gram)
     keep = values > values[-1] * 1e-10
     vectors = vectors[:, keep]
@@ -64,8 +64,8 @@ def _non_negative(gram: np.ndarray, match: np.ndarray, free: int) -> np.ndarray:
 class Fit:
     """Directions found so far, their weights, and the residual operator Q = R - Σ α_k v_k v_kᵀ (HBMP Eq. 4).
 
-    The residual acts as A = D Q D with a zero diagonal: v_iAv is the match of a sign vector v with what is still
-    unexplained (the diagonal of Q only adds a constant to it, so no choice of v depends on it).
+    The residual acts as A = D Q D with a zero diagonal: vᵀAv is the match of a sign vector v with the part that is
+    not yet explained. The diagonal of Q only adds a constant, so no choice of v depends on it.
     """
 
     def __init__(self, operator, item_weights, *, diagonal: str, scale: float, intercept: bool):
@@ -75,7 +75,7 @@ class Fit:
         self._unweighted = bool((item_weights == 1).all())
         self.values_on_diagonal = operator.diagonal() * scale
         self.fits_diagonal = diagonal == "fit"
-        out = 0.0 if self.fits_diagonal else item_weights**2  # weight of the diagonal in what is left out
+        out = 0.0 if self.fits_diagonal else item_weights**2  # weight of the ignored diagonal
         self.ignored = float(np.sum(out))
         self.trace = float(np.sum(out * self.values_on_diagonal))
         self.squared_norm = operator.squared_norm(item_weights) * scale**2
@@ -100,7 +100,7 @@ class Fit:
 
     @property
     def n_bits(self) -> int:
-        """Bits found, the intercept not counted."""
+        """Number of bits found, without the intercept."""
         return self.directions.shape[1] - self.free
 
     @property
@@ -120,13 +120,13 @@ class Fit:
         return self.scale * float((self.item_weights * signs) @ product) - self.trace
 
     def diagonal_match(self) -> float:
-        """What the diagonal of the residual adds to the match of every sign vector; nothing where it is ignored."""
+        """Contribution of the diagonal of the residual to the match of every sign vector; 0 if it is ignored."""
         if not self.fits_diagonal:
             return 0.0
         return float(np.sum(self.item_weights**2 * (self.values_on_diagonal - self.weights.sum())))
 
     def append(self, signs: np.ndarray) -> None:
-        """Add a direction; its weight is 0 until the weights are set."""
+        """Add a direction. Its weight is 0 until the weights are set."""
         column = self.gram_column(signs)
         size = len(column) + 1
         gram = np.empty((size, size))
@@ -137,7 +137,7 @@ class Fit:
         self.directions, self.weights = grown, np.append(self.weights, 0.0)
 
     def replace(self, position: int, signs: np.ndarray) -> None:
-        """Put other signs in the place of a direction; the weights stay as they are."""
+        """Replace the signs of a direction. The weights do not change."""
         self._small = None
         self.directions[:, position] = signs
         self.gram[position] = self.gram[:, position] = self.gram_column(signs)
@@ -153,10 +153,10 @@ class Fit:
         return float(np.sqrt(max(square, 0.0)))
 
     def decrease(self, signs: np.ndarray, match: np.ndarray, active: np.ndarray) -> np.ndarray:
-        """How much each sign vector lowers the squared residual once all active weights are refitted. (k,)
+        """Decrease of the squared residual by each sign vector after all active weights are refitted, (k,).
 
-        match = ⟨ssᵀ, Q⟩ with the present residual, which is orthogonal to the active directions; what is new in ssᵀ
-        is its part orthogonal to them, a Schur complement of the Gram matrix.
+        match = ⟨ssᵀ, Q⟩ with the present residual, which is orthogonal to the active directions. The new part of ssᵀ
+        is orthogonal to them too; its size is a Schur complement of the Gram matrix.
         """
         new = np.full(len(match), self.own_size)
         if active.size:
@@ -170,7 +170,7 @@ class Fit:
     # The residual as an operator -------------------------------------------------------------------------------
 
     def small_matrix(self) -> np.ndarray | None:
-        """A itself where it is small, else None."""
+        """A as a matrix if it is small, else None."""
         if self._small is None and self.operator.n_items <= SMALL_ITEMS:
             if self._small_affinity is None:
                 self._small_affinity = self._weighted(self.scale * self.operator.block(slice(None)))
@@ -208,7 +208,7 @@ class Fit:
         return block if self._unweighted else block * self._c[items, None] * self._c[items]
 
     def _finish(self, product, overlaps, vectors):
-        """Subtract what the directions explain and the diagonal, and weight the rows."""
+        """Subtract the explained part and the diagonal, and weight the rows."""
         explained = self.directions @ (self._alpha()[:, None] * overlaps)
         on_diagonal = self._c**2 * (self.values_on_diagonal - self.weights.sum()).astype(self._c.dtype)
         return (

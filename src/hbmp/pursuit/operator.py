@@ -1,7 +1,7 @@
-"""How the pursuit sees an affinity: products with R, small blocks of R, and nothing else.
+"""Operators that the pursuit uses in place of an affinity: products with R and small blocks of R.
 
-Small affinities are kept dense in double precision; larger ones dense in single precision on the chosen device
-while they fit; low-rank and very large ones stay what they are, a product computed from labels or in blocks.
+Small affinities are dense in double precision. Larger ones are dense in single precision on the chosen device if they
+fit. Products with low-rank and very large ones are computed from labels or in blocks.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def as_operator(affinity, device: str = "auto") -> DenseOperator | DeviceOperato
 
 
 class DenseOperator:
-    """R as an array. (NumPy, not torch: the many small row reads of a search cost it a hundredth.)"""
+    """R as a NumPy array, which reads the many small rows of a search a hundred times faster than torch."""
 
-    steps_at_once = 4  # products a search may spend on flipping many signs together; here single flips are cheap
+    steps_at_once = 4  # products that a search may spend on flipping many signs together; single flips are cheap here
     most_in_block = 1024  # items searched together
 
     def __init__(self, affinity: Affinity, dtype):
@@ -41,16 +41,17 @@ class DenseOperator:
         self.n_items = affinity.n_items_
         self.values = np.ascontiguousarray(affinity.matrix(), dtype=dtype)
         if self.n_items <= DOUBLE_ITEMS:
-            # Products in single precision give R_ij and R_ji that differ in the last digit. Once all else is explained,
-            # a search would go round for ever in that difference.
+            # In single precision R_ij and R_ji can differ in the last digit. Once all else is explained, a search
+            # would cycle in that difference.
             self.values = (self.values + self.values.T) / 2
 
     def matmul(self, vectors: np.ndarray) -> np.ndarray:
         """R @ vectors."""
-        return self.values @ vectors
+        product: np.ndarray = self.values @ vectors
+        return product
 
     def times_columns(self, columns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """R[:, columns] @ vectors; R is symmetric, so whole rows are read."""
+        """R[:, columns] @ vectors. R is symmetric, so whole rows are read."""
         return (vectors.T @ self.values[columns]).T
 
     def block(self, items: np.ndarray | slice) -> np.ndarray:
@@ -68,7 +69,7 @@ class DenseOperator:
 
 
 class DeviceOperator:
-    """R as a single-precision matrix on a GPU; vectors come and go as arrays."""
+    """R as a single-precision matrix on a GPU. Vectors are passed and returned as arrays."""
 
     dtype = np.float32
     steps_at_once = 20  # a product costs less than the transfers of a block
@@ -87,7 +88,7 @@ class DeviceOperator:
         return to_numpy(self.values @ self._send(vectors))
 
     def times_columns(self, columns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """R[:, columns] @ vectors; R is symmetric, so whole rows are read."""
+        """R[:, columns] @ vectors. R is symmetric, so whole rows are read."""
         return to_numpy(self._send(vectors).T @ self.values[to_torch(columns, self.device)]).T
 
     def block(self, items: np.ndarray) -> np.ndarray:
@@ -110,7 +111,7 @@ class DeviceOperator:
 
 
 class AffinityOperator:
-    """R as the affinity computes it, never whole."""
+    """R in blocks that the affinity computes, never as a whole."""
 
     steps_at_once = 30  # a product costs little next to a million single flips
     most_in_block = 2048

@@ -3,16 +3,18 @@
     R      affinity    (n, n) symmetric, in [-1, 1]               HBMP Eq. 3
     v_t    signs       (n,)   bit t of every item                 HBMP Eq. 6
     α      weights     (t,)   of all bits                         HBMP Eq. 10
-    Q_t    residual    (n, n) R - Σ α_k v_k v_kᵀ, what t bits leave unexplained
+    Q_t    residual    (n, n) R - Σ α_k v_k v_kᵀ, the part that t bits do not explain
     c      item weights (n,)  pairs count c_i c_j; 1 in the paper
     b      n_bits
 
-Departs from Algorithm 1, line 3, by several spectral starts instead of one eigenvector, of which the one that
-lowers the refitted residual most is taken (docs/inference.md has the measurements; `restarts=1` and
-`improve="none"` or `"resample"` is the paper's line).
+Departs from Algorithm 1, line 3, by several spectral starts instead of one eigenvector. The start that lowers the
+refitted residual most is used (docs/inference.md has the measurements). The line of the paper is `restarts=1` with
+`improve="none"` or `"resample"`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -29,48 +31,88 @@ _EXPLAINED = 1e-6  # a relative residual below this is rounding: everything is e
 
 
 def infer_codes(
-    affinity,
-    n_bits,
+    affinity: Any,
+    n_bits: int | str,
     *,
-    scheme="regress",
-    improve="one-flip",
-    item_weights=None,
-    diagonal="ignore",
-    tol=1e-6,
-    random_state=0,
-    restarts="auto",
-    weighting="least-squares",
-    ridge=1e-2,
-    intercept=False,
-    refine=0,
-    max_residual=0.1,
-    max_bits=256,
-    device="auto",
-    progress=False,
+    scheme: str = "regress",
+    improve: str = "one-flip",
+    item_weights: Any = None,
+    diagonal: str = "ignore",
+    tol: float = 1e-6,
+    random_state: int | np.random.Generator | None = 0,
+    restarts: int | str = "auto",
+    weighting: str = "least-squares",
+    ridge: float = 1e-2,
+    intercept: bool = False,
+    refine: int = 0,
+    max_residual: float = 0.1,
+    max_bits: int = 256,
+    device: str = "auto",
+    progress: bool = False,
 ) -> CodeBook:
-    """Target codes for the items of an affinity.
+    """Infer target codes for the items of an affinity.
 
     Parameters
     ----------
-    affinity : symmetric array in [-1, 1], or a fitted Affinity
-    n_bits : int, or "auto" to add bits until the relative residual is at most `max_residual` (or `max_bits` is hit)
-    scheme : "regress" (all weights refitted each step), "greedy" (the step size of HBMP Theorem 2), "constant" (R
-        scaled by n_bits, unit steps: plain Hamming distance)
-    improve : "none", "resample" (redraw at random until the match is positive), "one-flip", "tabu"
-    item_weights : None, "count", "sqrt-count" (instances behind an item), or an array (items,) of positive numbers
-    diagonal : "ignore" leaves the affinity of an item to itself out of the fit; "fit" is the paper's Eq. 10
-    tol : stop before n_bits once the relative residual is at most this. A perfect fit (tol <= 1e-6) does not stop
-        before there is a bit for every pair of items, and tol=0 never stops: later bits explain the affinity
-        again, and codes with such a reserve bear more wrong bits
-    random_state : seed of the starts in degenerate eigenspaces
-    restarts : spectral starts a bit, or "auto"
-    weighting, ridge : the weights "regress" reports: "least-squares" (of least norm), "non-negative", or "ridge"
-        (shrunk and not negative; the residual may then rise a little). The bits themselves are always searched by
-        least squares
-    intercept : fit R ≈ Σ α_k v_k v_kᵀ + β with a free β ("regress" only): ranking does not see a constant
-    refine : passes that search every bit again, given all the others, after the greedy pass
-    device : where large dense affinities are multiplied: "auto", "cpu" or "cuda"
-    progress : show a bar on stderr
+    affinity : array-like of shape (n_items, n_items), or Affinity
+        A symmetric array with values in [-1, 1], or a fitted affinity.
+    n_bits : int or "auto"
+        Length of the codes. "auto" adds bits until the relative residual is at most `max_residual`, or `max_bits` is
+        reached.
+    scheme : {"regress", "greedy", "constant"}, default="regress"
+        Weights of the bits: all refitted in each step, the step size of HBMP Theorem 2, or unit steps on R scaled by
+        `n_bits` (plain Hamming distance).
+    improve : {"one-flip", "tabu", "resample", "none"}, default="one-flip"
+        Local search for each bit. "resample" redraws at random until the match is positive.
+    item_weights : {"count", "sqrt-count"}, array-like of shape (n_items,) or None, default=None
+        Weights of the items: the number of instances, its square root, or given numbers. None weights all equally.
+    diagonal : {"ignore", "fit"}, default="ignore"
+        Whether the affinity of an item to itself is left out of the fit. "fit" is Eq. 10 of the paper.
+    tol : float, default=1e-6
+        Relative residual at which to stop before `n_bits`. With `tol <= 1e-6` the codes have at least one bit per
+        pair of items, and with 0 always `n_bits`: further bits explain the affinity again, and such codes tolerate
+        more bit errors.
+    random_state : int, Generator or None, default=0
+        Seed of the starts in degenerate eigenspaces.
+    restarts : int or "auto", default="auto"
+        Spectral starts per bit.
+    weighting : {"least-squares", "non-negative", "ridge"}, default="least-squares"
+        Weights that "regress" reports: of least squares and least norm, non-negative, or shrunk and non-negative. The
+        residual may rise slightly with "ridge". The search for bits always uses least squares.
+    ridge : float, default=1e-2
+        Penalty of "ridge", relative to the mean diagonal of the Gram matrix.
+    intercept : bool, default=False
+        Fit R ≈ Σ α_k v_k v_kᵀ + β with a free β, which does not change any ranking. Only for "regress".
+    refine : int, default=0
+        Passes after the greedy one that search every bit again, given all others.
+    max_residual : float, default=0.1
+        Relative residual at which `n_bits="auto"` stops.
+    max_bits : int, default=256
+        The most bits of `n_bits="auto"`.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where large dense affinities are multiplied.
+    progress : bool, default=False
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    book : CodeBook
+        Codes, weights and residuals.
+
+    Examples
+    --------
+    Three classes, of which the first two are alike: their codes differ less than the others.
+
+    >>> import numpy as np
+    >>> import hbmp
+    >>> R = np.array([[1, 0.4, -1], [0.4, 1, -1], [-1, -1, 1]])
+    >>> book = hbmp.infer_codes(R, 2)
+    >>> book.codes
+    array([[ 1,  1],
+           [ 1, -1],
+           [-1,  1]], dtype=int8)
+    >>> book.relative_residuals.round(2)
+    array([1.  , 0.33, 0.29])
     """
     settings = Settings(
         n_bits, scheme, improve, diagonal, restarts, weighting, ridge, intercept, refine, tol, max_residual, max_bits
@@ -87,7 +129,7 @@ def infer_codes(
 
 
 class _Pursuit:
-    """The state of one run: the fit, the weights that are reported, and the bits already taken."""
+    """The state of one run: the fit, the reported weights, and the bits already used."""
 
     def __init__(self, fit: Fit, settings: Settings, rng: np.random.Generator):
         self.fit, self.settings, self.rng = fit, settings, rng
@@ -99,7 +141,7 @@ class _Pursuit:
         self._set_weights()
 
     def run(self, progress: bool) -> None:
-        """Add bits until there are as many as asked for, or what they leave is little enough."""
+        """Add bits until there are `limit`, or the residual is small enough."""
         bits = range(self.settings.limit)
         for _ in tqdm(bits, desc="bits", unit="bit", disable=None if progress else True, leave=False):
             if self._is_enough():
@@ -108,9 +150,9 @@ class _Pursuit:
 
     def _is_enough(self) -> bool:
         enough, n_items = self.settings.enough, self.fit.operator.n_items
-        bit_a_pair = self.fit.n_bits >= n_items * (n_items - 1) // 2
+        bit_per_pair = self.fit.n_bits >= n_items * (n_items - 1) // 2
         met = enough > 0 and self.residuals[-1] <= enough * self.residuals[0]
-        return met and (enough > _EXPLAINED or bit_a_pair)
+        return met and (enough > _EXPLAINED or bit_per_pair)
 
     def _add_bit(self) -> None:
         signs, match = self._candidates()
@@ -138,8 +180,8 @@ class _Pursuit:
             signs, match = self._resample(signs, match)
         return signs, match + self.fit.diagonal_match()
 
-    def _resample(self, signs, match):
-        """What the released code calls Improve: random signs until the match is positive and the bit is new."""
+    def _resample(self, signs: np.ndarray, match: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The Improve step of the released code: random signs until the match is positive and the bit is new."""
         for _ in range(1000):
             if match[0] > 0 and signs[:, 0].tobytes() not in self.taken:
                 break
@@ -147,8 +189,8 @@ class _Pursuit:
             signs, match = improve_starts("none", self.fit, signs, self.rng)
         return signs, match
 
-    def _choose(self, signs, match) -> int | None:
-        """The candidate that lowers the residual most and repeats no earlier bit, or None if none lowers it."""
+    def _choose(self, signs: np.ndarray, match: np.ndarray) -> int | None:
+        """Index of the new candidate that lowers the residual most, or None if none lowers it."""
         fresh = np.array([column.tobytes() not in self.taken for column in signs.T])
         if self.settings.scheme == "regress":
             decrease = self.fit.decrease(signs, match, self._active())
@@ -166,19 +208,19 @@ class _Pursuit:
         return np.r_[0:free, max(self.round_start, free) : self.fit.directions.shape[1]]
 
     def _set_weights(self) -> None:
-        """Weights of all bits by the scheme, and the residual they leave (HBMP Alg. 1, line 7)."""
+        """Set the weights of all bits by the scheme and record the residual (HBMP Alg. 1, line 7)."""
         self.weights = self._weights_of_first(self.fit.directions.shape[1])
         self.residuals.append(self.fit.residual(self.weights))
         self._set_search_weights()
 
     def _weights_of_first(self, size: int) -> np.ndarray:
-        """Weights the scheme gives the first directions: refitted, or as they were set in their turn."""
+        """Weights of the first directions by the scheme: refitted, or as set in their step."""
         if self.settings.scheme == "regress":
             return self._solve(np.arange(size))
         return np.ones(size) if self.settings.scheme == "constant" else self.weights[:size]
 
     def _set_search_weights(self) -> None:
-        """Weights the next step looks past: those of the present explanation alone."""
+        """Set the weights that define the next residual: only the bits of the present explanation."""
         active, weights = self._active(), np.zeros(self.fit.directions.shape[1])
         solved = self.settings.weighting == "least-squares" and not self.round_start
         again = self.settings.scheme == "regress" and not solved
@@ -186,7 +228,7 @@ class _Pursuit:
         self.fit.weights = weights
 
     def refine(self) -> None:
-        """One cyclic pass: search each bit again from where it is, given all others; keep what lowers the residual."""
+        """One cyclic pass: search each bit again from its value, given all others; keep it if the residual falls."""
         fit = self.fit
         for position in range(fit.free, fit.directions.shape[1]):
             others = np.delete(np.arange(fit.directions.shape[1]), position)
@@ -214,7 +256,7 @@ class _Pursuit:
         return weights
 
     def _solve(self, directions: np.ndarray, weighting: str | None = None) -> np.ndarray:
-        """Regressed weights of some directions alone."""
+        """Regressed weights of a subset of the directions."""
         part, settings = np.ix_(directions, directions), self.settings
         gram, match = self.fit.gram[part], self.fit.match[directions]
         return solve_weights(gram, match, weighting or settings.weighting, settings.ridge, self.fit.free)
@@ -225,7 +267,7 @@ class _Pursuit:
         for size in range(fit.free, fit.directions.shape[1] + 1):
             self.residuals[size - fit.free] = fit.residual(self._weights_of_first(size))
 
-    def code_book(self, affinity) -> CodeBook:
+    def code_book(self, affinity: Any) -> CodeBook:
         """The result, without the working state."""
         fit, free = self.fit, self.fit.free
         return CodeBook(
@@ -245,5 +287,5 @@ class _Pursuit:
 
 
 def _first_of_largest(values: np.ndarray) -> int:
-    """The first of the largest values: equal ones must not be told apart by rounding."""
+    """The first of the largest values. Rounding must not decide between equal ones."""
     return int(np.argmax(values >= values.max() - 1e-7 * np.abs(values.max())))

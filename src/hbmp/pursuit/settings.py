@@ -1,4 +1,4 @@
-"""What a pursuit is asked to do, checked before anything is computed."""
+"""Settings of a pursuit, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WEIGHTINGS = ("least-squares", "non-negative", "ridge")
 
 @dataclass(frozen=True)
 class Settings:
-    """The choices of `infer_codes`, which describes them."""
+    """The settings of `infer_codes`, which documents them."""
 
     n_bits: int | str
     scheme: str
@@ -56,17 +56,17 @@ class Settings:
 
     @property
     def scale(self) -> float:
-        """What R is multiplied by: unit steps reach n_bits, not 1."""
+        """Factor of R: unit steps sum to n_bits, not 1."""
         # HBMP Alg. 1, line 1
         return float(self.limit) if self.scheme == "constant" else 1.0
 
     @property
     def searches(self) -> bool:
-        """Whether starts are improved by local search, so that approximate eigenvectors do."""
+        """Whether local search improves the starts, so that approximate eigenvectors suffice."""
         return self.improve in ("one-flip", "tabu")
 
     def starts(self, n_items: int) -> int:
-        """How many spectral starts a bit gets."""
+        """Number of spectral starts per bit."""
         if self.restarts != "auto":
             return int(self.restarts)
         return 1 if not self.searches else 16 if n_items <= 128 else 2

@@ -1,7 +1,7 @@
 """The relaxed step (HBMP Eq. 7): the top of the residual's spectrum, and sign vectors to start a search from.
 
-The top eigenvalue of a class affinity is (C-1)-fold, so *the* eigenvector is whatever a library returns. Starts
-are therefore projections of seeded random vectors onto the eigenspace, which do not depend on its basis.
+The top eigenvalue of a class affinity is (C-1)-fold, so *the* eigenvector depends on the library. Starts are therefore
+projections of seeded random vectors onto the eigenspace, which do not depend on its basis.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _SIZE = 4  # eigenvectors kept
 class Eigenspace:
     """The leading eigenvectors of a residual, by a few block Krylov steps from one random block.
 
-    Every bit starts from the same block, not from the last eigenvectors: what a library returns of a degenerate space
-    is arbitrary, and carried over it would change the codes from one BLAS to the next.
+    Every bit starts from the same block instead of the last eigenvectors. The basis of a degenerate eigenspace is
+    arbitrary; carried over, it would make the codes depend on the BLAS.
     """
 
     def __init__(self, n_items: int, dtype, rng: np.random.Generator, *, exact: bool):
@@ -25,12 +25,12 @@ class Eigenspace:
         self.random = rng.standard_normal((n_items, min(_SIZE, n_items))).astype(dtype)
 
     def update(self, apply) -> tuple[np.ndarray, np.ndarray]:
-        """(values, vectors) of the residual `apply`, largest first, as many as were found."""
+        """(values, vectors) of the residual `apply`, largest first."""
         if self.dense:
             matrix = apply(np.eye(len(self.random), dtype=self.random.dtype))
             values, vectors = eigh((matrix + matrix.T) / 2)
             return values[::-1], vectors[:, ::-1]
-        if not self.exact:  # the start of a search need not be exact
+        if not self.exact:  # a search does not need an exact start
             return _krylov_cycle(apply, self.random, depth=3)[:2]
         start = self.random
         for _ in range(20):
@@ -42,7 +42,7 @@ class Eigenspace:
 
 
 def _pull(values: np.ndarray) -> np.ndarray:
-    """How much each eigenvector counts: its share of the largest value, 0 below 0."""
+    """Weight of each eigenvector: its value relative to the largest one, 0 below 0."""
     return np.maximum(values / max(values[0], 1e-30), 0)
 
 
@@ -54,11 +54,11 @@ def _krylov_cycle(apply, start: np.ndarray, *, depth: int) -> tuple[np.ndarray, 
     for _ in range(depth):
         block = _orthonormal(block, basis)
         if block.shape[1] == 0:
-            break  # the space is closed under A: what it holds is exact
+            break  # the space is closed under A, so its eigenvectors are exact
         basis.append(block)
         block = apply(block)
         images.append(block)
-    if not basis:  # nothing is left of A but rounding
+    if not basis:  # A is zero up to rounding
         return np.zeros(1), start[:, :1], 0.0
     span, image = np.hstack(basis), np.hstack(images)
     projected = (span.T @ image).astype(np.float64)
@@ -70,7 +70,7 @@ def _krylov_cycle(apply, start: np.ndarray, *, depth: int) -> tuple[np.ndarray, 
 
 
 def _orthonormal(block: np.ndarray, basis: list[np.ndarray]) -> np.ndarray:
-    """An orthonormal basis of what `block` adds to `basis`; directions of rounding noise are dropped."""
+    """An orthonormal basis of the part of `block` outside `basis`, without directions of rounding noise."""
     size = np.linalg.norm(block, axis=0).max()
     for earlier in basis * 2:  # orthogonalise twice: once is not enough in single precision
         block = block - earlier @ (earlier.T @ block)
@@ -80,7 +80,7 @@ def _orthonormal(block: np.ndarray, basis: list[np.ndarray]) -> np.ndarray:
 
 
 def spectral_starts(values, vectors, n_starts: int, rng: np.random.Generator) -> np.ndarray:
-    """Sign vectors to start from, (n, n_starts): the first from the top eigenspace, the others from around it."""
+    """Initial sign vectors, (n, n_starts): the first from the top eigenspace, the others from all leading ones."""
     top = values >= values[0] - 1e-6 * abs(values[0])
     draws = rng.standard_normal((len(vectors), n_starts)).astype(vectors.dtype)
     starts = np.empty((len(vectors), n_starts), dtype=np.int8)
@@ -92,7 +92,7 @@ def spectral_starts(values, vectors, n_starts: int, rng: np.random.Generator) ->
 
 
 def canonical_signs(vector: np.ndarray) -> np.ndarray:
-    """Signs with the first item at +1: v and -v are the same bit, and rounding noise around 0 counts as +1."""
+    """Signs with the first item at +1, because v and -v are the same bit. Rounding noise around 0 counts as +1."""
     level = 1e-5 if vector.dtype == np.float32 else 1e-9
     signs = np.where(vector >= -level * np.abs(vector).max(initial=0), 1, -1).astype(np.int8)
     return signs * signs[0]  # HBMP Alg. 1, line 4

@@ -6,6 +6,8 @@ why in its row and the others go on. docs/compare.md explains each column.
 
 from __future__ import annotations
 
+from typing import Any
+
 EXAMPLE = "hbmp compare digits --methods hbmp pca_sign --bits 16 32"
 
 
@@ -43,9 +45,9 @@ def run(options) -> None:
     from hbmp.app.inputs import read_with_queries, rows_or_share
 
     if (options.features is None) == (options.data is None):
-        found = "none" if options.data is None else f"{options.features} and --data {options.data}"
+        given = "none" if options.data is None else f"{options.features} and --data {options.data}"
         raise ValueError(
-            f"hbmp compare takes one set of features, found {found}. `hbmp compare --help` shows how to ask."
+            f"hbmp compare takes one set of features, found {given}. `hbmp compare --help` shows how to ask."
         )
     options.data = options.data or options.features
     for path in (options.csv, options.plot):
@@ -54,7 +56,7 @@ def run(options) -> None:
         from hbmp.evaluation.plot import check_picture
 
         check_picture(options.plot)
-    drawn = {part: rows_or_share(getattr(options, part)) for part in ("queries", "train")}
+    drawn: dict[str, Any] = {part: rows_or_share(getattr(options, part)) for part in ("queries", "train")}
     data, queries = read_with_queries(options)
     chosen = ("methods", "bits", "unseen", "cutoff", "validation", "seed", "jobs", "device")
     found = compare(

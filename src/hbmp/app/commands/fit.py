@@ -68,12 +68,12 @@ def run(options) -> None:
     y = data.labels
     if "verbose" in model.get_params():
         model.set_params(verbose=sys.stderr.isatty())
-    drawn = {"queries": rows_or_share(options.holdout), "seed": options.seed}
+    drawn: dict[str, Any] = {"queries": rows_or_share(options.holdout), "seed": options.seed}
     rows = one_model.hold_out(X, y, **drawn).database if drawn["queries"] != 0 else np.arange(len(X))
     started = time.perf_counter()
     model.fit(X[rows], None if y is None else y[rows])
     seconds = time.perf_counter() - started
-    told = {"name": data.name, "note": "The queries were held out; the model was fitted on the others."}
+    told: dict[str, Any] = {"name": data.name, "note": "The queries were held out; the model was fitted on the others."}
     found = evaluate(model, X, y, cutoff=options.cutoff, **drawn, **told) if len(rows) < len(X) else None
     model.save(options.output)
     command = shlex.join(["hbmp", *options.words])

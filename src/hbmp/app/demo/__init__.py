@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from joblib import cpu_count
@@ -135,7 +136,7 @@ def text(done: dict) -> str:
 def _show(example: Example, lengths: list[int], device: str, seed: int) -> Shown:
     """Compare all methods, then ask three queries of HBMP and of a rival at the longest codes."""
     _say(f"{example.title}: {len(METHODS)} methods at {', '.join(map(str, lengths))} bits")
-    drawn = {"queries": example.queries, "train": example.train, "seed": seed, "device": device}
+    drawn: dict[str, Any] = {"queries": example.queries, "train": example.train, "seed": seed, "device": device}
     found = hbmp.compare(
         example.features,
         example.labels,

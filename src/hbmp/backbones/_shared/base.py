@@ -1,18 +1,18 @@
 """The contract of every backbone: how pixels become its input, and the torch module that turns them into features.
 
-A backbone is a description: cheap to make, to copy and to save. `build` makes the network with the weights it was
-pretrained with, `architecture` the same network without reading any file, for weights that are kept elsewhere.
+A backbone is a description: cheap to create, copy and save. `build` creates the network with its pretrained weights.
+`architecture` creates the same network with random weights and reads no file.
 
     pixels     (n, size, size, 3)  uint8, RGB
     inputs     (n, 3, size, size)  float32, (pixels − mean) / scale
-    features   (n, n_features)     what the module gives for the inputs
+    features   (n, n_features)     output of the module
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
@@ -23,38 +23,72 @@ if TYPE_CHECKING:
 
 
 class Backbone(BaseEstimator):
-    """Base of all backbones.
+    """Base class of all backbones, and the extension point for new ones.
 
-    Each carries its facts: `paper`, the publication; `size`, the side of its input in pixels; `mean` and `scale`, one
-    number or one a channel, in pixel values from 0 to 255; `smoke`, the setting that needs no file and no package.
-    `pretrained` is True (the published weights, where they can be found), the path of a file, or False (random).
+    A subclass defines `architecture` and, if it has pretrained weights, `read_weights`.
+
+    Attributes
+    ----------
+    pretrained : bool, str or path
+        True for the published weights, the path of a file, or False for random weights.
+    paper : str
+        Class attribute. The publication.
+    size : int
+        Side of the input in pixels.
+    mean, scale : float or tuple of float
+        One number, or one per channel, in pixel values from 0 to 255. The input is (pixels − mean) / scale.
+    smoke : dict
+        Class attribute. Settings that need no file and no package, for tests.
+
+    Examples
+    --------
+    A backbone that averages the colours of four quarters of an image:
+
+    >>> from torch import nn
+    >>> from hbmp.backbones import Backbone
+    >>> class Quarters(Backbone):
+    ...     size, mean, scale = 8, 127.5, 127.5
+    ...     def __init__(self, *, pretrained=False):
+    ...         self.pretrained = pretrained
+    ...     def architecture(self):
+    ...         module = nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten())
+    ...         module.n_features = 12
+    ...         return module
+    >>> import torch
+    >>> backbone = Quarters()
+    >>> pixels = torch.full((1, 8, 8, 3), 255, dtype=torch.uint8)
+    >>> backbone.build()(backbone.normalise(pixels)).shape
+    torch.Size([1, 12])
     """
 
-    paper = ""
+    paper: str = ""
     size: int
     mean: float | tuple[float, ...]
     scale: float | tuple[float, ...]
-    smoke: dict = {"pretrained": False}
+    smoke: dict[str, Any] = {"pretrained": False}
 
     pretrained: bool | str | Path
 
     def architecture(self) -> torch.nn.Module:
-        """The network with random weights, which torch's generator gives (`training.seeded` sets and restores it).
+        """Create the network with random weights from torch's generator.
 
-        The module maps inputs to features and has the attribute `n_features`.
+        Returns
+        -------
+        module : torch.nn.Module
+            It maps inputs to features and has the attribute `n_features`.
         """
         raise NotImplementedError
 
     def read_weights(self) -> Mapping[str, torch.Tensor]:
-        """The pretrained weights that `pretrained` asks for, by the names they have where they are kept."""
+        """Read the pretrained weights that `pretrained` names, by their names in the file."""
         raise NotImplementedError
 
     def name_in_file(self, name: str) -> str:
-        """What one of the module's weights is called where `read_weights` finds it."""
+        """Name in the file of a weight of the module."""
         return name
 
     def build(self) -> torch.nn.Module:
-        """The network ready for use: with its pretrained weights, or random ones where `pretrained` is False."""
+        """Create the network with its pretrained weights, or with random ones if `pretrained` is False."""
         if self.pretrained is False:
             return self.architecture()
         tensors = self.read_weights()
@@ -64,7 +98,7 @@ class Backbone(BaseEstimator):
 
     @property
     def weights_note(self) -> str:
-        """Where the weights come from, in words."""
+        """Source of the weights, in words."""
         if isinstance(self.pretrained, bool):
             return "published weights" if self.pretrained else "random"
         return f"file {self.weights_path().name}"
@@ -74,7 +108,7 @@ class Backbone(BaseEstimator):
         return Path(str(self.pretrained))
 
     def normalise(self, pixels: torch.Tensor) -> torch.Tensor:
-        """The module's inputs from a uint8 tensor of pixels (n, size, size, 3), on the device the pixels are on."""
+        """Inputs of the module from a uint8 tensor of pixels (n, size, size, 3), on the same device."""
         import torch
 
         mean, scale = (

@@ -1,4 +1,4 @@
-"""What the networks share: named layers, how random weights start, and TensorFlow's padding."""
+"""Parts of several networks: named layers, random initial weights, and the padding of TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 class Layers(nn.Sequential):
-    """Named layers in order; `n_features` is the width of what the last one gives."""
+    """Named layers in order. `n_features` is the width of the output."""
 
     n_features: int
 
@@ -19,7 +19,7 @@ class Layers(nn.Sequential):
         self.n_features = n_features
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """One layer after the other; said here because torch compiles no code of its own package by itself."""
+        """Apply the layers in order. Defined here because torch does not compile code of its own package."""
         for layer in self:
             input = layer(input)
         return input
@@ -36,7 +36,7 @@ def he_start(module: nn.Module) -> nn.Module:
 
 
 def width_of(module: nn.Module, size: int) -> int:
-    """How many numbers a module gives for an image of this size, found by trying two blank ones."""
+    """Number of outputs of a module for an image of this size, measured on two blank images."""
     weights = next(module.parameters(), torch.zeros(0))
     blank = torch.zeros(2, 3, size, size, device=weights.device, dtype=weights.dtype)
     before = module.training
@@ -51,7 +51,7 @@ class SameConv2d(nn.Conv2d):
     """A convolution padded as TensorFlow's "SAME": output side = ⌈side / stride⌉, the odd pixel at bottom and right."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Pad by what this input's size asks for, then convolve; even padding costs no copy of the input."""
+        """Pad for the size of this input, then convolve. Even padding copies nothing."""
         down, across = (
             max((-(-side // stride) - 1) * stride + kernel - side, 0)
             for side, stride, kernel in zip(input.shape[-2:], self.stride, self.kernel_size, strict=True)

@@ -1,11 +1,11 @@
-"""Pretrained weights from files: read without running anything in them, every name and shape checked."""
+"""Pretrained weights from files: no code in them is run, and every name and shape is checked."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -18,13 +18,13 @@ def read_tensors(path: str | Path) -> dict[str, torch.Tensor]:
         raise ValueError(f"There is no file {path} to take pretrained weights from.")
     tensors = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
     if isinstance(tensors, Mapping) and isinstance(tensors.get("state_dict"), Mapping):
-        tensors = tensors["state_dict"]  # training scripts save it beside their epoch and optimiser
+        tensors = tensors["state_dict"]  # training scripts also save their epoch and optimiser
     if not isinstance(tensors, Mapping) or not all(hasattr(tensor, "shape") for tensor in tensors.values()):
         raise ValueError(f"{path} must hold a state dict of named tensors, found a {type(tensors).__name__}.")
     return dict(tensors)
 
 
-def _read_safetensors(path: Path):
+def _read_safetensors(path: Path) -> Any:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -34,7 +34,7 @@ def _read_safetensors(path: Path):
         raise ValueError(f"{path} cannot be read as safetensors ({error}); get the file again.") from error
 
 
-def _read_torch(path: Path):
+def _read_torch(path: Path) -> Any:
     import torch
 
     try:
@@ -46,28 +46,30 @@ def _read_torch(path: Path):
         ) from error
 
 
-def put_tensors(module: torch.nn.Module, tensors: Mapping, name_in_file: Callable[[str], str], origin: str) -> None:
-    """Copy tensors into a module; `name_in_file` gives, for each of the module's names, the name they have."""
+def put_tensors(
+    module: torch.nn.Module, tensors: Mapping[str, Any], name_in_file: Callable[[str], str], origin: str
+) -> None:
+    """Copy tensors into a module. `name_in_file` maps the names of the module to the names of the tensors."""
     state = module.state_dict()
     found = {}
     for name, tensor in state.items():
-        if name.endswith("num_batches_tracked"):  # counts batches of training, which files may leave out
+        if name.endswith("num_batches_tracked"):  # number of training batches, which files may omit
             found[name] = tensor
             continue
         there = name_in_file(name)
         if there not in tensors:
             raise ValueError(
-                f"{origin} has no weights {there!r}; it holds {_some(tensors)}. Give a file of this network."
+                f"{origin} has no weights {there!r}; it holds {_some(tensors)}. Pass a file of this network."
             )
         if tuple(tensors[there].shape) != tuple(tensor.shape):
             raise ValueError(
                 f"{origin} has {there!r} of shape {tuple(tensors[there].shape)}, where this network has "
-                f"{tuple(tensor.shape)}. Give a file of this network."
+                f"{tuple(tensor.shape)}. Pass a file of this network."
             )
         found[name] = tensors[there]
     module.load_state_dict(found)
 
 
-def _some(tensors: Mapping) -> str:
+def _some(tensors: Mapping[str, Any]) -> str:
     names = list(tensors)
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "") if names else "nothing"

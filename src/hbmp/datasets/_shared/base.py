@@ -1,8 +1,8 @@
-"""What a data set is: labels with features or images, read from a folder in its official layout.
+"""The contract of every data set: labels with features or images, read from a folder in its official layout.
 
-A data set is one file here with one class on `DataSet`: facts (title, where its files come from, how they lie) and
-`load(folder)`. The file `fashion_mnist.py` is called "fashion-mnist" and lies in the folder `fashion-mnist` of the
-data directory. Any other folder there that holds feature arrays or images has its own name as its name.
+A data set is one file with one class on `DataSet`: facts (title, origin and layout of its files) and `load(folder)`.
+The file `fashion_mnist.py` is called "fashion-mnist" and is read from the folder `fashion-mnist` of the data directory.
+Any other folder of feature arrays or images in the data directory is a data set under its own name.
 """
 
 from __future__ import annotations
@@ -15,20 +15,47 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp._core import catalog
 
 
 class MissingData(FileNotFoundError, LookupError):
-    """The data asked for are not on this machine; the message says how to get them."""
+    """The data are not on this machine; the message states how to get them.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> try:
+    ...     datasets.load("mnist", "no/such/folder")
+    ... except datasets.MissingData as error:
+    ...     print(str(error)[:34])
+    MNIST is not under no/such/folder/
+    """
 
 
 @dataclass(frozen=True)
 class Remote:
-    """One file to download: where it is, what to call it here, and how to know that it is whole.
+    """One file to download.
 
-    `bytes` is 0 and both digests are empty where nothing is published; then the first download pins them.
-    `mirrors` are asked in turn when `url` does not answer.
+    Parameters
+    ----------
+    url : str
+        Address.
+    filename : str
+        Name in the folder of the data set.
+    bytes : int, default=0
+        Published size; 0 if none is published.
+    sha256, md5 : str, default=""
+        Published digests. If none is published, the first download pins them.
+    mirrors : tuple of str, default=()
+        Other addresses, tried in order if `url` fails.
+
+    Examples
+    --------
+    >>> from hbmp.datasets import Remote
+    >>> Remote("https://example.org/a.zip", "a.zip").bytes
+    0
     """
 
     url: str
@@ -43,32 +70,58 @@ class Remote:
 class Data:
     """A data set in memory, rows in official order.
 
-    labels (n,) classes, (n, c) 0/1 uint8, or None · features (n, d) float32 or float16, maybe memory-mapped, or None ·
-    images uint8 (n, h, w, 3), a list of paths, `hbmp.Images`, or None · split (n,): 0 query, 1 train, 2 further
-    database, -1 unused.
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    labels : ndarray of shape (n,) or (n, c), or None
+        Classes, or 0/1 labels (uint8).
+    features : ndarray of shape (n, d), default=None
+        float32 or float16, possibly memory-mapped.
+    images : ndarray of shape (n, h, w, 3), list of str, or hbmp.Images, default=None
+        Pixels (uint8), or paths.
+    label_names : tuple of str, default=()
+        Names of the classes or labels.
+    split : ndarray of shape (n,), default=None
+        0 query, 1 train, 2 further database, -1 unused.
+    stand_in_for : str, default=""
+        The data set that this one replaces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.datasets import Data
+    >>> len(Data("mine", labels=np.array([0, 1, 1]), features=np.zeros((3, 2), dtype=np.float32)))
+    3
     """
 
     name: str
-    labels: np.ndarray | None
-    features: np.ndarray | None = None
-    images: object | None = None
+    labels: NDArray[Any] | None
+    features: NDArray[Any] | None = None
+    images: Any = None
     label_names: tuple[str, ...] = ()
-    split: np.ndarray | None = None
+    split: NDArray[Any] | None = None
     stand_in_for: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         lengths = {part: len(values) for part, values in self._rows() if values is not None}
         if not lengths:
             raise ValueError(f"{self.name} has neither labels nor features nor images.")
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{count} rows of {part}" for part, count in lengths.items())
-            raise ValueError(f"{self.name} must have one row of each kind an item; found {found}.")
+            raise ValueError(f"{self.name} must have one row of each kind per item; found {found}.")
 
     def __len__(self) -> int:
         return next(len(values) for _, values in self._rows() if values is not None)
 
     def checksum(self) -> str:
-        """Sixteen hex digits of the SHA-256 of labels and features (of the images where there are no features)."""
+        """Checksum of labels and features, or of labels and images without features.
+
+        Returns
+        -------
+        str
+            Sixteen hexadecimal digits of the SHA-256.
+        """
         digest = hashlib.sha256()
         content = self.images if self.features is None else self.features
         for values in (self.labels, content):
@@ -79,7 +132,8 @@ class Data:
                 digest.update("\n".join(Path(path).name for path in names).encode())
         return digest.hexdigest()[:16]
 
-    def _rows(self):
+    def _rows(self) -> tuple[tuple[str, Any], ...]:
+        """The parts of the data that have one row per item."""
         return (
             ("labels", self.labels),
             ("features", self.features),
@@ -89,11 +143,28 @@ class Data:
 
 
 class DataSet:
-    """Base of all data sets. Each carries its facts:
+    """Base of all data sets.
 
-    `title`, as a table prints it; `files`, what `hbmp fetch` downloads; `licence`, who may use it for what;
-    `layout`, where its files lie; `how_to_get`, one sentence where it cannot be downloaded freely;
-    `unpacked_bytes`, the most an archive of it may unpack to.
+    Attributes
+    ----------
+    title : str
+        Name in tables.
+    files : tuple of Remote
+        What `hbmp fetch` downloads.
+    licence : str
+        Terms of use.
+    layout : str
+        Where the files are expected.
+    how_to_get : str
+        One sentence, if the data cannot be downloaded freely.
+    unpacked_bytes : int
+        Limit of the unpacked size of an archive.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("cifar10").title
+    'CIFAR-10'
     """
 
     title = ""
@@ -104,16 +175,46 @@ class DataSet:
     unpacked_bytes = 4 * 2**30
 
     def load(self, folder: Path) -> Data:
-        """Read the data set from its folder."""
+        """Read the data set from its folder.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the data set.
+
+        Returns
+        -------
+        Data
+            The data.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define load.")
 
     @classmethod
     def name(cls) -> str:
-        """The public name: the file's, with hyphens."""
+        """Public name: the name of the file, with hyphens.
+
+        Returns
+        -------
+        str
+            The name.
+        """
         return public_name(cls.__module__.rpartition(".")[2])
 
     def missing(self, folder: Path, file: str = "") -> MissingData:
-        """The error for a folder, or a file of it, that is not there, saying how to get it."""
+        """Create the error for a missing folder, or a missing file in it.
+
+        Parameters
+        ----------
+        folder : Path
+            The folder.
+        file : str, default=""
+            The missing file.
+
+        Returns
+        -------
+        MissingData
+            An error that states how to get the data.
+        """
         if self.files:
             remedy = f"Run `hbmp fetch {self.name()}`{_megabytes(self.files)}, or pass --data-dir."
         else:
@@ -129,34 +230,101 @@ def public_name(name: str) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """The data sets with a file of their own, by public name."""
+    """List the data sets that have a file of their own.
+
+    Returns
+    -------
+    tuple of str
+        Their public names.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> "digits" in datasets.names()
+    True
+    """
     return tuple(public_name(name) for name in catalog.names("datasets"))
 
 
 def get(name: str) -> DataSet:
-    """The data set of that name, without its data: its facts and its reader."""
+    """Create the reader of a data set, without its data.
+
+    Parameters
+    ----------
+    name : str
+        Public name.
+
+    Returns
+    -------
+    DataSet
+        Facts and reader.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.get("fashion-mnist").title
+    'Fashion-MNIST'
+    """
     file = str(name).replace("-", "_")
     if file not in catalog.names("datasets"):
         raise LookupError(_unknown(name))
-    return catalog.load("datasets", file)()
+    dataset: DataSet = catalog.load("datasets", file)()
+    return dataset
 
 
-def data_dir(explicit=None) -> Path:
-    """The data directory: the one given, else $HBMP_DATA, else `data` here."""
+def data_dir(explicit: str | os.PathLike[str] | None = None) -> Path:
+    """Choose the data directory.
+
+    Parameters
+    ----------
+    explicit : str or Path, default=None
+        The directory, if given.
+
+    Returns
+    -------
+    Path
+        `explicit`, else $HBMP_DATA, else `data` in the current directory.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.data_dir("elsewhere").name
+    'elsewhere'
+    """
     return Path(explicit or os.environ.get("HBMP_DATA") or "data")
 
 
-def load(name: str, data_dir=None) -> Data:
-    """A data set by name ("cifar10"), or whatever folder or file of the data directory has that name."""
+def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Data:
+    """Read a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        Public name such as "cifar10", or a folder or file of the data directory.
+    data_dir : str or Path, default=None
+        Data directory; see `data_dir`.
+
+    Returns
+    -------
+    Data
+        The data.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> datasets.load("digits").labels.shape
+    (1797,)
+    """
     place = _place(data_dir)
     if str(name).replace("-", "_") in catalog.names("datasets"):
         dataset = get(name)
         return dataset.load(place / dataset.name())
     path = place / name
     if not path.exists():
-        raise MissingData(f"{_unknown(name)} Nor is there a folder {path} with features.npy or with images.")
+        raise MissingData(f"{_unknown(name)} There is no folder {path} with features.npy or with images either.")
     kind = "feature_arrays" if _holds_features(path) else "image_folder"
-    return catalog.load("datasets", kind)().load(path)
+    data: Data = catalog.load("datasets", kind)().load(path)
+    return data
 
 
 _place = data_dir  # `load` has an argument of that name
@@ -166,7 +334,7 @@ def _holds_features(path: Path) -> bool:
     return path.is_file() or any(path.glob("features.*"))
 
 
-def _unknown(name) -> str:
+def _unknown(name: object) -> str:
     close = difflib.get_close_matches(str(name), names(), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"No data set called {name!r}.{hint} There are {', '.join(names())}."
@@ -177,7 +345,7 @@ def _megabytes(files: tuple[Remote, ...]) -> str:
     return f" ({max(1, round(total / 2**20))} MB)" if total else ""
 
 
-def _digest_array(digest, values: np.ndarray, rows: int = 4096) -> None:
+def _digest_array(digest: Any, values: NDArray[Any], rows: int = 4096) -> None:
     digest.update(f"{values.shape}{values.dtype}".encode())
     for start in range(0, len(values), rows):
         block = np.ascontiguousarray(values[start : start + rows])

@@ -1,10 +1,10 @@
-"""Getting data sets from their official places: download, verify, unpack, remember.
+"""Download of data sets from their official sources: download, verify, unpack, record.
 
-    NAME.part    what has come so far; a later try goes on from there
+    NAME.part    what has been downloaded so far; a later attempt resumes from there
     verify       size, SHA-256 and MD5 as published, before anything reads the file
-    fetch.json   beside the data: address, size and SHA-256 of what was fetched, and the files it unpacked to
+    fetch.json   beside the data: address, size and SHA-256 of each download, and the files it unpacked to
 
-Where no digest is published the first download pins it: a later one that differs is refused.
+If no digest is published, the first download pins it, and a later one that differs is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hbmp._core.download import DownloadError, discard, download
 from hbmp._core.files import write_into_place
@@ -27,9 +28,29 @@ _LOCK = "fetch.json"
 
 @dataclass(frozen=True)
 class Fetched:
-    """What `fetch` did: the folder, the files now in it, and how many bytes were downloaded.
+    """Result of `fetch`.
 
-    `pinned` names the downloads for which no digest is published, so that the first one was trusted.
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    folder : Path
+        Its folder.
+    files : tuple of str
+        Files now in the folder.
+    downloaded_bytes : int
+        Bytes that were downloaded.
+    pinned : tuple of str, default=()
+        Downloads without a published digest, whose first download was trusted.
+    note : str, default=""
+        How to get the rest.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hbmp.datasets import Fetched
+    >>> Fetched("mnist", Path("data/mnist"), (), 0).pinned
+    ()
     """
 
     name: str
@@ -40,10 +61,42 @@ class Fetched:
     note: str = ""
 
 
-def fetch(name: str, data_dir=None, *, force: bool = False, attempts: int = 5, pause: float = 1.0) -> Fetched:
-    """Download a data set by name into its folder of the data directory, unless it is there already.
+def fetch(
+    name: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
+    attempts: int = 5,
+    pause: float = 1.0,
+) -> Fetched:
+    """Download a data set into its folder of the data directory, unless it is there already.
 
-    force: download again; attempts, pause: how often and after how many seconds a broken download is tried again.
+    Parameters
+    ----------
+    name : str
+        Public name.
+    data_dir : str or Path, default=None
+        Data directory.
+    force : bool, default=False
+        Whether to download existing files again.
+    attempts : int, default=5
+        How often a broken download is retried.
+    pause : float, default=1.0
+        Seconds before a retry.
+
+    Returns
+    -------
+    Fetched
+        What was downloaded.
+
+    Examples
+    --------
+    >>> from hbmp import datasets
+    >>> try:
+    ...     datasets.fetch("digits")
+    ... except ValueError as error:
+    ...     print(error)
+    Digits (scikit-learn) is not a download. It comes with scikit-learn: load it without fetching.
     """
     dataset = base.get(name)
     folder = base.data_dir(data_dir) / dataset.name()
@@ -61,8 +114,10 @@ def fetch(name: str, data_dir=None, *, force: bool = False, attempts: int = 5, p
     return Fetched(dataset.name(), folder, files, downloaded, pinned, dataset.how_to_get)
 
 
-def _get(dataset: DataSet, remote: Remote, folder: Path, lock: dict, force: bool, attempts: int, pause: float) -> int:
-    """Bring one file in, enter it into the lock; the bytes downloaded (0 for a file that the user put there)."""
+def _get(
+    dataset: DataSet, remote: Remote, folder: Path, lock: dict[str, Any], force: bool, attempts: int, pause: float
+) -> int:
+    """Download one file and record it in the lock; returns the bytes downloaded, 0 for a file of the user's own."""
     target = folder / remote.filename
     pinned = lock.get(remote.filename, {}).get("sha256", "")
     downloaded = 0
@@ -88,12 +143,14 @@ def _get(dataset: DataSet, remote: Remote, folder: Path, lock: dict, force: bool
     return downloaded
 
 
-def _download_verified(dataset: DataSet, remote: Remote, part: Path, pinned: str, attempts: int, pause: float) -> dict:
-    """Fill the part from the first place that gives the right bytes; its size and digests."""
+def _download_verified(
+    dataset: DataSet, remote: Remote, part: Path, pinned: str, attempts: int, pause: float
+) -> dict[str, Any]:
+    """Fill the part from the first address with the right bytes; returns their size and digests."""
     _check_space(part.parent, remote)
     problems = []
     for url in (remote.url, *remote.mirrors):
-        for _ in range(2):  # wrong bytes may come from an old part, so a place gets a second chance from the start
+        for _ in range(2):  # wrong bytes may come from an old part, so each address is tried once more from the start
             resumed = part.is_file()
             try:
                 download(
@@ -119,8 +176,8 @@ def _download_verified(dataset: DataSet, remote: Remote, part: Path, pinned: str
     raise ValueError(f"{dataset.title} could not be fetched: {' '.join(problems)}")
 
 
-def _problem(remote: Remote, found: dict, pinned: str) -> str:
-    """What is wrong with a file, or nothing."""
+def _problem(remote: Remote, found: dict[str, Any], pinned: str) -> str:
+    """What is wrong with a file, or an empty string."""
     if remote.bytes and found["bytes"] != remote.bytes:
         return f"has {found['bytes']} bytes where {remote.bytes} are published"
     for kind in ("sha256", "md5"):
@@ -132,7 +189,7 @@ def _problem(remote: Remote, found: dict, pinned: str) -> str:
     return ""
 
 
-def _measure(path: Path) -> dict:
+def _measure(path: Path) -> dict[str, Any]:
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -147,23 +204,24 @@ def _check_space(folder: Path, remote: Remote) -> None:
         raise ValueError(f"{remote.filename} needs {remote.bytes} bytes; {folder} has {free} free. Choose --data-dir.")
 
 
-def _is_there(folder: Path, entry: dict | None) -> bool:
-    """Whether every file that an earlier fetch left is still there, whole."""
+def _is_there(folder: Path, entry: dict[str, Any] | None) -> bool:
+    """Whether every file of an earlier fetch is still there, complete."""
     if entry is None:
         return False
     paths = {folder / name: size for name, size in entry["files"].items()}
     return all(path.is_file() and path.stat().st_size == size for path, size in paths.items())
 
 
-def _read_lock(folder: Path) -> dict:
+def _read_lock(folder: Path) -> dict[str, Any]:
     path = folder / _LOCK
     if not path.is_file():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        lock: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return lock
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON ({error}); delete it and fetch again.") from error
 
 
-def _write_lock(folder: Path, lock: dict) -> None:
+def _write_lock(folder: Path, lock: dict[str, Any]) -> None:
     write_into_place(folder / _LOCK, json.dumps(lock, indent=1, sort_keys=True) + "\n")

@@ -1,4 +1,4 @@
-"""Finding and reading files of a data set: official archives unpack to a folder of their own, users often drop it."""
+"""Paths and contents of data files: official archives unpack to a folder of their own, which users often flatten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def locate(folder: Path, name: str, subfolders: tuple[str, ...] = ()) -> Path | None:
-    """The path of a file (or folder) called `name` in the folder itself or in the first subfolder that has it."""
+    """The path of a file or folder called `name` in the folder itself or in the first subfolder that has it."""
     for place in ("", *subfolders):
         path = Path(folder) / place / name
         if path.exists():
@@ -17,7 +17,7 @@ def locate(folder: Path, name: str, subfolders: tuple[str, ...] = ()) -> Path | 
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, unpacked where its name ends in `.gz`."""
+    """The content of a file, decompressed if its name ends in `.gz`."""
     if path.suffix != ".gz":
         return path.read_bytes()
     try:

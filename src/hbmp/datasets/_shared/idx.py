@@ -1,14 +1,16 @@
 """The IDX layout of MNIST and its relatives: a magic number, the sizes, then bytes; gzipped or not.
 
-The magic number is 0, 0, the type (8 for bytes) and how many dimensions follow; all numbers are big-endian.
+The magic number is 0, 0, the type (8 for bytes) and the number of dimensions; all numbers are big-endian.
 """
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp.datasets._shared.base import Data, DataSet
 from hbmp.datasets._shared.files import locate, read_bytes
@@ -26,7 +28,18 @@ class IDXDataSet(DataSet):
     label_names: tuple[str, ...] = ()
 
     def load(self, folder: Path) -> Data:
-        """Features are the pixels over 255, (n, h·w) float32; the official test images are the queries of the split."""
+        """Read images and labels.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the data set.
+
+        Returns
+        -------
+        Data
+            Features are pixels over 255, (n, h·w) float32; the official test images are the queries of the split.
+        """
         parts = [
             (self._read(folder, f"{part}-images-idx3-ubyte", 3), self._read(folder, f"{part}-labels-idx1-ubyte", 1))
             for part in ("train", "t10k")
@@ -46,14 +59,14 @@ class IDXDataSet(DataSet):
             split=np.repeat(np.array([1, 0], dtype=np.int8), [len(part[1]) for part in parts]),
         )
 
-    def _read(self, folder: Path, name: str, dimensions: int) -> np.ndarray:
+    def _read(self, folder: Path, name: str, dimensions: int) -> NDArray[Any]:
         path = locate(folder, name, _UNPACKED) or locate(folder, f"{name}.gz", _UNPACKED)
         if path is None:
             raise self.missing(folder, name)
         return read_idx(path, dimensions)
 
 
-def read_idx(path: Path, dimensions: int) -> np.ndarray:
+def read_idx(path: Path, dimensions: int) -> NDArray[Any]:
     """An IDX file of bytes with that many dimensions, uint8."""
     content = read_bytes(path)
     magic = struct.pack(">BBBB", 0, 0, 8, dimensions)

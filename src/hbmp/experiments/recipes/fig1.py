@@ -1,22 +1,27 @@
 """Figure 1: codes for ten classes against codes for a thousand instances of them, and functions that fit the codes.
 
-(a), (b) the two affinities, classes of instances drawn at random; (c) residual, (d) mAP and (e) inference time by code
-length, five repeats, with the paper's pursuit (sign of the eigenvector, redrawn until it helps). For instances our
-local search is shown too: most of what they lose there is the solver's. (f) the share of target bits that functions
-of growing capacity miss on CIFAR-10 features, and a whole network on its images where the results hold one (cifar-2).
+(a), (b) the two affinities, with classes of instances drawn at random. (c) residual, (d) mAP and (e) inference time by
+code length, five repeats, with the paper's pursuit (sign of the eigenvector, redrawn until it helps). For instances our
+local search is shown too: the solver causes most of the loss there. (f) bit errors of functions of growing capacity on
+CIFAR-10 features, and of a whole network on images if the results hold one (cifar-2).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp import datasets
 from hbmp.experiments import Cell, figures, load_results
+from hbmp.experiments.running import Folder
 from hbmp.experiments.settings import network
+from hbmp.experiments.store import Record
 from hbmp.methods.hbmp.plan import LEAST_BITS
 
 BITS = (4, 8, 12, 16, 24, 32, 40, 48, 64)
@@ -37,8 +42,34 @@ FUNCTIONS = {
 NETWORK = "whole network,\non images (48 bits)"
 
 
-def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
-    """Measure what is missing, draw, and say what was found."""
+def reproduce(
+    *,
+    data_dir: Folder | None = None,
+    bits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    results: Folder = "results",
+    device: str = "auto",
+) -> str:
+    """Measure what is missing, draw, and describe the result.
+
+    Parameters
+    ----------
+    data_dir : str or Path, default=None
+        Data directory.
+    bits : sequence of int, default=None
+        Code lengths instead of the figure's own.
+    seeds : sequence of int, default=None
+        Seeds instead of the figure's own.
+    results : str or Path, default="results"
+        Folder of results.
+    device : str, default="auto"
+        "auto", "cpu" or "cuda".
+
+    Returns
+    -------
+    str
+        What was found, and the path of the picture.
+    """
     repeats = tuple(seeds) if seeds else tuple(range(REPEATS))
     lengths = tuple(bits) if bits else BITS
     of_codes = []
@@ -52,7 +83,7 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     return "\n\n".join(part for part in (summary(of_codes), missing, picture) if part)
 
 
-def codes(items: str, lengths: tuple[int, ...], seed: int, improve: str = "resample") -> dict:
+def codes(items: str, lengths: tuple[int, ...], seed: int, improve: str = "resample") -> Record:
     """Residual, mAP and seconds at each code length, from codes of the classes or of every instance."""
     from hbmp import infer_codes, metrics
 
@@ -76,8 +107,8 @@ def codes(items: str, lengths: tuple[int, ...], seed: int, improve: str = "resam
     return found
 
 
-def unmatched(data, n_features: int | None, function: list, device: str) -> dict:
-    """Share of target bits that a function misses on the training images of CIFAR-10, 32 bits."""
+def unmatched(data: Any, n_features: int | None, function: list[Any], device: str) -> Record:
+    """Bit errors of a function on the training images of CIFAR-10, 32 bits, as a fraction."""
     from hbmp.methods import make_method
 
     rows = slice(0, 50_000)
@@ -88,7 +119,7 @@ def unmatched(data, n_features: int | None, function: list, device: str) -> dict
     return {"unmatched": float(method.unmatched_)}
 
 
-def _measure_functions(data_dir, results, device) -> tuple[list[dict], str]:
+def _measure_functions(data_dir: Folder | None, results: Folder, device: str) -> tuple[list[Record], str]:
     try:
         data = datasets.load(FEATURES, data_dir)
     except FileNotFoundError as error:
@@ -101,14 +132,14 @@ def _measure_functions(data_dir, results, device) -> tuple[list[dict], str]:
     return records + _network(results), ""
 
 
-def _network(results) -> list[dict]:
-    """The share that a network trained on all but the queries of CIFAR-10 misses, where it was run."""
+def _network(results: Folder) -> list[Record]:
+    """The bit errors of a network trained on all images of CIFAR-10 except the queries, if it was run."""
     wanted = Cell("hbmp", "cifar-2", "cifar10", LEAST_BITS, 0, network("cifar-2")).key
     found = [record for record in load_results(results) if record["key"] == wanted]
     return [{"settings": {"name": NETWORK}, "unmatched": record["unmatched_bits"]} for record in found]
 
 
-def summary(records: list[dict]) -> str:
+def summary(records: list[Record]) -> str:
     """The largest gap of mAP, as a sentence with its numbers."""
     lengths, of_classes, _ = curve(records, ("classes", "resample"), "map")
     of_instances = curve(records, ("instances", "resample"), "map")[1]
@@ -121,14 +152,14 @@ def summary(records: list[dict]) -> str:
     )
 
 
-def curve(records: list[dict], which: tuple[str, str], quantity: str) -> tuple[list[int], np.ndarray, np.ndarray]:
+def curve(records: list[Record], which: tuple[str, str], quantity: str) -> tuple[list[int], NDArray[Any], NDArray[Any]]:
     """(code lengths, mean, spread) over the repeats."""
     mine = [record for record in records if (record["settings"]["items"], record["settings"]["improve"]) == which]
     values = np.array([record[quantity] for record in mine])
     return mine[0]["settings"]["bits"], values.mean(axis=0), values.std(axis=0)
 
 
-def draw(records: list[dict], of_functions: list[dict], results) -> Path:
+def draw(records: list[Record], of_functions: list[Record], results: Folder) -> Path:
     """Six panels, as in the paper."""
     plt = figures.pyplot()
     figure, axes = plt.subplots(2, 3, figsize=(10, 6.2))
@@ -155,7 +186,7 @@ def draw(records: list[dict], of_functions: list[dict], results) -> Path:
     return figures.save(figure, results, "fig1")
 
 
-def _draw_matrices(class_axis, instance_axis) -> None:
+def _draw_matrices(class_axis: Any, instance_axis: Any) -> None:
     classes = np.sort(np.random.default_rng(0).integers(N_CLASSES, size=N_INSTANCES))
     for axis, labels, title in (
         (class_axis, np.arange(N_CLASSES), "(a) affinity of 10 classes"),
@@ -167,7 +198,7 @@ def _draw_matrices(class_axis, instance_axis) -> None:
         axis.grid(visible=False)
 
 
-def _draw_functions(axis, records: list[dict]) -> None:
+def _draw_functions(axis: Any, records: list[Record]) -> None:
     axis.set_title("(f) unmatched bits, CIFAR-10")
     if not records:
         axis.text(0.5, 0.5, "needs CIFAR-10 features", ha="center", va="center", transform=axis.transAxes)

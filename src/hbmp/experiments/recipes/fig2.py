@@ -1,17 +1,21 @@
 """Figure 2 (supplement): residual by iteration, constant against regress, in the paper's four neighbourhoods.
 
-Above: ten items sampled from each neighbourhood, as in the paper. Below: all of its items. The diagonal is left out.
+Above: ten items sampled from each neighbourhood, as in the paper. Below: all items. The diagonal is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hbmp import affinities, datasets, protocols
 from hbmp.experiments import figures
+from hbmp.experiments.running import Folder
+from hbmp.experiments.store import Record
 
 STEPS_FEW, STEPS_ALL = 60, 64
 NEIGHBOURHOODS = {
@@ -22,8 +26,34 @@ NEIGHBOURHOODS = {
 }
 
 
-def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
-    """Measure what is missing, draw, and say what was found."""
+def reproduce(
+    *,
+    data_dir: Folder | None = None,
+    bits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    results: Folder = "results",
+    device: str = "auto",
+) -> str:
+    """Measure what is missing, draw, and describe the result.
+
+    Parameters
+    ----------
+    data_dir : str or Path, default=None
+        Data directory.
+    bits : sequence of int, default=None
+        Code lengths instead of the figure's own.
+    seeds : sequence of int, default=None
+        Seeds instead of the figure's own.
+    results : str or Path, default="results"
+        Folder of results.
+    device : str, default="auto"
+        "auto", "cpu" or "cuda".
+
+    Returns
+    -------
+    str
+        What was found, and the path of the picture.
+    """
     seed = seeds[0] if seeds else 0
     records, missing = [], []
     for name, (_, source) in NEIGHBOURHOODS.items():
@@ -41,7 +71,7 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     return "\n".join([*map(_summary, records), *missing, figures.drawn(lambda: draw(records, results))])
 
 
-def neighbourhood(name: str, data, *, few: bool, seed: int):
+def neighbourhood(name: str, data: Any, *, few: bool, seed: int) -> Any:
     """The fitted affinity: of ten sampled items, or of all."""
     rng = np.random.default_rng(seed)
     if name.startswith("classes"):
@@ -49,7 +79,7 @@ def neighbourhood(name: str, data, *, few: bool, seed: int):
         chosen = rng.choice(n_classes, 10, replace=False) if few else np.arange(n_classes)
         return affinities.SameClass().fit(None, np.sort(chosen))
     if name == "label-sets":
-        labels = protocols.get("nus-1").labels(data)
+        labels: Any = protocols.get("nus-1").labels(data)
         sets = np.unique(labels[labels.any(axis=1)], axis=0)
         return affinities.SharedLabels().fit(None, sets[rng.choice(len(sets), 10, replace=False)] if few else sets)
     labelme = protocols.LabelMe()
@@ -61,7 +91,7 @@ def neighbourhood(name: str, data, *, few: bool, seed: int):
     return levels.block(ten, ten, device="cpu").astype(np.float64)
 
 
-def residuals(name: str, data, settings: dict, device: str) -> dict:
+def residuals(name: str, data: Any, settings: Record, device: str) -> Record:
     """Relative residuals of the pursuit after 0, 1, 2 … steps."""
     from hbmp import infer_codes
 
@@ -72,7 +102,7 @@ def residuals(name: str, data, settings: dict, device: str) -> dict:
     return {"items": len(book.codes), "residuals": np.round(book.relative_residuals, 5).tolist()}
 
 
-def _summary(record: dict) -> str:
+def _summary(record: Record) -> str:
     settings, steps = record["settings"], len(record["residuals"]) - 1
     return (
         f"{NEIGHBOURHOODS[settings['panel']][0]}, {record['items']:,} items, {settings['scheme']}: relative residual "
@@ -80,7 +110,7 @@ def _summary(record: dict) -> str:
     )
 
 
-def draw(records: list[dict], results) -> Path:
+def draw(records: list[Record], results: Folder) -> Path:
     """Two rows of four panels."""
     plt = figures.pyplot()
     figure, axes = plt.subplots(2, 4, figsize=(11, 5.2), sharey=True)

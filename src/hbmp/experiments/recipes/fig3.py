@@ -1,28 +1,59 @@
 """Figure 3 (supplement): t-SNE of 48-bit codes of queries, HBMP beside another method.
 
-The paper shows ten classes of ImageNet100 and MIHash; here CIFAR-10: codes of networks where a run on images kept them
-(`run-grid images --keep-codes`), else of functions on features, or the digits where those are missing.
+The paper shows ten classes of ImageNet100 and MIHash. Here: CIFAR-10, with codes of networks if a run on images kept
+them (`hbmp reproduce images --keep-codes`), else of functions on features, or the digits if those are missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp import datasets, protocols
 from hbmp._core import catalog
 from hbmp.experiments import figures
+from hbmp.experiments.running import Folder
 from hbmp.experiments.settings import BEST_HBMP
+from hbmp.experiments.store import Record
 
 FEATURES = "cifar10-efficientnet-lite0"
 RIVALS = ("mihash", "itq", "pca_sign")
 DIGITS = {"train_per_class": 100, "query_per_class": 60}
 
 
-def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
-    """Measure what is missing, draw, and say what was found."""
+def reproduce(
+    *,
+    data_dir: Folder | None = None,
+    bits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    results: Folder = "results",
+    device: str = "auto",
+) -> str:
+    """Measure what is missing, draw, and describe the result.
+
+    Parameters
+    ----------
+    data_dir : str or Path, default=None
+        Data directory.
+    bits : sequence of int, default=None
+        Code lengths instead of the figure's own.
+    seeds : sequence of int, default=None
+        Seeds instead of the figure's own.
+    results : str or Path, default="results"
+        Folder of results.
+    device : str, default="auto"
+        "auto", "cpu" or "cuda".
+
+    Returns
+    -------
+    str
+        What was found, and the path of the picture.
+    """
     data, protocol, note = at_hand(data_dir)
     n_bits, seed = (bits or [48])[0], (seeds or [0])[0]
     rival = next(name for name in RIVALS if name in catalog.names("methods"))
@@ -39,17 +70,17 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     return "\n\n".join([note, figures.drawn(lambda: draw(records, results))])
 
 
-def at_hand(data_dir):
-    """(data, protocol, one sentence): CIFAR-10 features, or the digits that come along."""
+def at_hand(data_dir: Folder | None) -> Any:
+    """(data: Any, protocol: Any, one sentence): CIFAR-10 features, or the digits of scikit-learn."""
     try:
         return datasets.load(FEATURES, data_dir), protocols.get("cifar-1"), f"Drawn from {FEATURES}."
     except FileNotFoundError as error:
-        note = f"Drawn from the digits, which come along. {error}"
+        note = f"Drawn from the digits of scikit-learn. {error}"
         return datasets.load("digits", data_dir), protocols.get("cifar-1", **DIGITS), note
 
 
-def points(data, protocol, settings: dict, device: str) -> dict:
-    """Two-dimensional places of the query codes, and their classes."""
+def points(data: Any, protocol: Any, settings: Record, device: str) -> Record:
+    """Two-dimensional positions of the query codes, and their classes."""
     from hbmp.methods import make_method
 
     split = protocol.split(data, settings["seed"])
@@ -59,32 +90,32 @@ def points(data, protocol, settings: dict, device: str) -> dict:
     return {**places(codes, settings["seed"]), "classes": data.labels[split.query].tolist()}
 
 
-def points_of_images(data, codes: dict, seed: int) -> dict:
-    """The same from the codes that a run on images kept."""
+def points_of_images(data: Any, codes: Record, seed: int) -> Record:
+    """The same from codes that a run on images kept."""
     return {**places(codes["query"], seed), "classes": data.labels[codes["query_rows"]].tolist()}
 
 
-def places(codes: np.ndarray, seed: int) -> dict:
-    """Two-dimensional places "x" and "y" of codes (n, bits), by t-SNE."""
+def places(codes: NDArray[Any], seed: int) -> Record:
+    """Two-dimensional positions "x" and "y" of codes (n, bits), by t-SNE."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    # Codes of one class are often the same to the last bit: a touch of noise keeps their places apart.
+    # Codes of one class are often identical; a little noise separates their positions.
     noise = np.random.default_rng(seed).normal(scale=0.05, size=codes.shape).astype(np.float32)
     near = min(30.0, (len(codes) - 1) / 3)
-    with threadpool_limits(1):  # its threads wait for each other where other work takes a core
+    with threadpool_limits(1):  # its threads would wait for each other on a busy machine
         plane = TSNE(init="pca", perplexity=near, random_state=seed).fit_transform(codes.astype(np.float32) + noise)
     plane = np.round(plane - plane.mean(axis=0), 1)
     return {"x": plane[:, 0].tolist(), "y": plane[:, 1].tolist()}
 
 
-def draw(records: list[dict], results) -> Path:
-    """One panel a method."""
+def draw(records: list[Record], results: Folder) -> Path:
+    """One panel per method."""
     return figures.save(panels(records), results, "fig3")
 
 
-def panels(records: list[dict], names=()):
-    """The figure; names: of the classes, written where most of their points are."""
+def panels(records: list[Record], names: Sequence[str] = ()) -> Any:
+    """The figure; `names` of the classes are written where most of their points are."""
     plt = figures.pyplot()
     figure, axes = plt.subplots(1, len(records), figsize=(4.6 * len(records), 4.6), squeeze=False)
     for axis, record in zip(axes[0], records, strict=True):

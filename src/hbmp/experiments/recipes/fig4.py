@@ -1,27 +1,58 @@
 """Figure 4 (supplement): the ten nearest images of three queries, neighbours framed green, others red.
 
-The paper shows ImageNet100 and MIHash; here CIFAR-10: found by codes of networks where a run on images kept them
-(`run-grid images --keep-codes`), else of functions on features, or the digits where those are missing.
+The paper shows ImageNet100 and MIHash. Here: CIFAR-10, retrieved by codes of networks if a run on images kept them
+(`hbmp reproduce images --keep-codes`), else of functions on features, or the digits if those are missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp import datasets, protocols
 from hbmp._core import catalog
 from hbmp.experiments import figures
 from hbmp.experiments.recipes.fig3 import DIGITS, FEATURES, RIVALS
+from hbmp.experiments.running import Folder
 from hbmp.experiments.settings import BEST_HBMP
+from hbmp.experiments.store import Record
 
 N_SHOWN = 10
 
 
-def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device="auto") -> str:
-    """Retrieve what is not in the results yet, draw, and say what was found."""
+def reproduce(
+    *,
+    data_dir: Folder | None = None,
+    bits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    results: Folder = "results",
+    device: str = "auto",
+) -> str:
+    """Measure what is missing, draw, and describe the result.
+
+    Parameters
+    ----------
+    data_dir : str or Path, default=None
+        Data directory.
+    bits : sequence of int, default=None
+        Code lengths instead of the figure's own.
+    seeds : sequence of int, default=None
+        Seeds instead of the figure's own.
+    results : str or Path, default="results"
+        Folder of results.
+    device : str, default="auto"
+        "auto", "cpu" or "cuda".
+
+    Returns
+    -------
+    str
+        What was found, and the path of the picture.
+    """
     data, images, protocol, note = at_hand(data_dir)
     n_bits, seed = (bits or [48])[0], (seeds or [0])[0]
     rival = next(name for name in RIVALS if name in catalog.names("methods"))
@@ -39,23 +70,23 @@ def reproduce(*, data_dir=None, bits=None, seeds=None, results="results", device
     return _told(note, records, images, results)
 
 
-def _told(note: str, records: list[dict], images, results) -> str:
+def _told(note: str, records: list[Record], images: Any, results: Folder) -> str:
     found = [f"{_title(record)}: {_n_hits(record)} of {3 * N_SHOWN} are neighbours." for record in records]
     return "\n\n".join([note, *found, figures.drawn(lambda: draw(records, images, results))])
 
 
-def at_hand(data_dir):
+def at_hand(data_dir: Folder | None) -> Any:
     """(features with labels, images in the same order, protocol, one sentence)."""
     try:
         data, images = datasets.load(FEATURES, data_dir), datasets.load("cifar10", data_dir).images
         return data, images, protocols.get("cifar-1"), f"Drawn from the images of CIFAR-10 and {FEATURES}."
     except FileNotFoundError as error:
         digits = datasets.load("digits", data_dir)
-        note = f"Drawn from the digits, which come along. {error}"
+        note = f"Drawn from the digits of scikit-learn. {error}"
         return digits, digits.images, protocols.get("cifar-1", **DIGITS), note
 
 
-def retrieve(data, protocol, settings: dict, device: str) -> dict:
+def retrieve(data: Any, protocol: Any, settings: Record, device: str) -> Record:
     """The nearest database rows of one query of each of three classes, by the method's own distance."""
     from hbmp.methods import make_method
 
@@ -68,8 +99,8 @@ def retrieve(data, protocol, settings: dict, device: str) -> dict:
     return _nearest(signs, database, method.bit_weights_, data.labels, split.query[chosen], split.database)
 
 
-def retrieve_images(data, codes: dict, seed: int) -> dict:
-    """The same from the codes that a run on images kept."""
+def retrieve_images(data: Any, codes: Record, seed: int) -> Record:
+    """The same from codes that a run on images kept."""
     labels = data.labels
     chosen = _three(labels[codes["query_rows"]], seed)
     queries = codes["query_rows"][chosen]
@@ -77,13 +108,13 @@ def retrieve_images(data, codes: dict, seed: int) -> dict:
     return _nearest(signs, codes["database"], weights, labels, queries, codes["database_rows"])
 
 
-def _three(classes: np.ndarray, seed: int) -> np.ndarray:
-    """Where the first query of each of three classes stands."""
+def _three(classes: NDArray[Any], seed: int) -> NDArray[Any]:
+    """The position of the first query of each of three classes."""
     values = np.random.default_rng(seed).choice(np.unique(classes), 3, replace=False)
     return np.array([np.flatnonzero(classes == value)[0] for value in values])
 
 
-def _nearest(signs, database, weights, labels, queries, rows) -> dict:
+def _nearest(signs: Any, database: Any, weights: Any, labels: Any, queries: Any, rows: Any) -> Record:
     """The rows of the data nearest to each query (3, bits) by weighted distance, and whether they are neighbours."""
     from hbmp import hamming
 
@@ -93,14 +124,14 @@ def _nearest(signs, database, weights, labels, queries, rows) -> dict:
     return {"queries": queries.tolist(), "nearest": nearest.tolist(), "hits": hits.tolist()}
 
 
-def draw(records: list[dict], images, results) -> Path:
-    """A row for each query and method: the query, then its nearest images in coloured frames."""
+def draw(records: list[Record], images: Any, results: Folder) -> Path:
+    """One row per query and method: the query, then its nearest images in coloured frames."""
     # Photographs: a sharper file is a much larger one.
     return figures.save(framed_rows(records, images), results, "fig4", dpi=90)
 
 
-def framed_rows(records: list[dict], images):
-    """The figure; images: of all items by their row, pixels or words."""
+def framed_rows(records: list[Record], images: Any) -> Any:
+    """The figure; `images` holds pixels or words for every row of the data."""
     plt = figures.pyplot()
     rows = [(record, place) for place in range(3) for record in records]
     figure, axes = plt.subplots(len(rows), N_SHOWN + 1, figsize=(0.85 * (N_SHOWN + 2), 0.92 * len(rows)))
@@ -115,7 +146,7 @@ def framed_rows(records: list[dict], images):
     return figure
 
 
-def _show(axis, image, colour: str) -> None:
+def _show(axis: Any, image: Any, colour: str) -> None:
     if isinstance(image, str):
         axis.text(0.5, 0.5, image, ha="center", va="center", fontsize=6.5, transform=axis.transAxes)
     else:
@@ -127,9 +158,9 @@ def _show(axis, image, colour: str) -> None:
         side.set(visible=True, color=colour, linewidth=2.6)
 
 
-def _title(record: dict) -> str:
+def _title(record: Record) -> str:
     return f"{record['settings']['method']}, {record['settings']['bits']} bits"
 
 
-def _n_hits(record: dict) -> int:
+def _n_hits(record: Record) -> int:
     return int(np.sum(record["hits"]))

@@ -3,7 +3,7 @@
 Cells: HBMP with plain and with weighted bits at the paper's code lengths, three seeds.
 """
 
-from hbmp.experiments.paper import TablePart, TableRow, cifar, imagenet100, nus
+from hbmp.experiments.paper import DataSource, TablePart, TableRow, cifar, imagenet100, nus
 from hbmp.experiments.settings import SCHEMES, STAGES_ALONE, hbmp
 
 BITS = (16, 32, 48, 64)
@@ -14,7 +14,16 @@ SAME_AS_TABLE_1 = (
 SAME_AS_TABLE_2 = SAME_AS_TABLE_1.replace("Table 1 gives for 12", "Table 2 gives for 16")
 
 
-def _part(title, sources, score, constant, regress, features="VGG-F, fine-tuned", note=""):
+def _part(
+    title: str,
+    sources: tuple[DataSource, ...],
+    score: str,
+    constant: tuple[float, ...],
+    regress: tuple[float, ...],
+    features: str = "VGG-F, fine-tuned",
+    note: str = "",
+) -> TablePart:
+    """A part with one row per scheme."""
     rows = tuple(
         TableRow(name, paper, "hbmp", hbmp(STAGES_ALONE, SCHEMES[name]))
         for name, paper in (("constant", constant), ("regress", regress))

@@ -1,7 +1,7 @@
 """One self-contained HTML page and the Markdown tables of README and docs, made from `results/` alone.
 
-The tables in a Markdown file stand between `<!-- results:NAME -->` and `<!-- /results -->`; `fill` writes them and a
-test fails when a file shows other numbers than the results hold.
+The tables of a Markdown file stand between `<!-- results:NAME -->` and `<!-- /results -->`. `fill` writes them, and a
+test fails if a committed file differs from the results.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from hbmp._core import catalog
@@ -18,15 +19,39 @@ from hbmp.experiments.recipes import headline
 from hbmp.experiments.report import beyond as beyond_page
 from hbmp.experiments.report import figures as figure_pages
 from hbmp.experiments.report import methods as method_pages
-from hbmp.experiments.report import tables as result_tables
+from hbmp.experiments.report import tables as table_pages
 from hbmp.experiments.report.html_page import page, picture
 from hbmp.experiments.report.tables import PAPER_TABLES, group_name
+from hbmp.experiments.running import Folder
+from hbmp.experiments.store import Record
 
+_SHOWN = ("settings", "plan", "source", "data", "machine", "versions")
 _MARKED = re.compile(r"(<!-- results:([\w.-]+) -->\n)(.*?)(<!-- /results -->)", flags=re.S)
 
 
-def write(results_dir="results", out_html="report.html") -> Path:
-    """Write the page: the paper's tables with ours, each protocol with its plots, figures, timings, exact settings."""
+def write(results_dir: Folder = "results", out_html: Folder = "report.html") -> Path:
+    """Write the page: the paper's tables with ours, protocols with plots, figures, times, sources, exact settings.
+
+    Parameters
+    ----------
+    results_dir : str or Path, default="results"
+        Folder of results.
+    out_html : str or Path, default="report.html"
+        The file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hbmp.experiments import report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report.write(folder, f"{folder}/report.html").name
+    'report.html'
+    """
     records = load_results(results_dir)
     sections = [
         *_paper_sections(records),
@@ -35,7 +60,8 @@ def write(results_dir="results", out_html="report.html") -> Path:
         *_picture_sections(Path(results_dir)),
     ]
     if records:
-        sections.append(("Time", result_tables.timing_table(records).html()))
+        sections.append(("Time", table_pages.timing_table(records).html()))
+        sections.append(("Sources", table_pages.source_table(records).html()))
         sections.append(("Exact settings", _settings(records)))
     content = page("hbmp results", "hbmp: results", f"<p>{len(records)} finished cells.</p>", sections)
     out = Path(out_html)
@@ -43,11 +69,28 @@ def write(results_dir="results", out_html="report.html") -> Path:
     return write_into_place(out, content)
 
 
-def markdown_tables(results_dir="results") -> dict[str, str]:
-    """Every table by name: "summary", "table1" … "table7", "timings", "beyond", one a protocol, "methods." with all."""
+def markdown_tables(results_dir: Folder = "results") -> dict[str, str]:
+    """Render every table: "summary", "table1" … "table7", "timings", "beyond", protocols, and "methods.PROTOCOL".
+
+    Parameters
+    ----------
+    results_dir : str or Path, default="results"
+        Folder of results.
+
+    Returns
+    -------
+    dict of str to str
+        Markdown by name.
+
+    Examples
+    --------
+    >>> from hbmp.experiments import report
+    >>> "table1" in report.markdown_tables("no/such/folder")
+    True
+    """
     records = load_results(results_dir)
-    tables = {"summary": result_tables.summary_table(records).markdown()}
-    named = {**result_tables.paper_tables(records), **result_tables.protocol_tables(records)}
+    tables = {"summary": table_pages.summary_table(records).markdown()}
+    named = {**table_pages.paper_tables(records), **table_pages.protocol_tables(records)}
     for name, parts in named.items():
         tables[_marker(name)] = "\n\n".join(part.markdown() for part in parts)
     for name, table in method_pages.methods_tables(records).items():
@@ -55,7 +98,7 @@ def markdown_tables(results_dir="results") -> dict[str, str]:
     beyond = beyond_page.beyond_table(results_dir)
     if beyond is not None:
         tables["beyond"] = beyond.markdown()
-    tables["timings"] = result_tables.timing_table(records).markdown()
+    tables["timings"] = table_pages.timing_table(records).markdown()
     return tables
 
 
@@ -64,17 +107,55 @@ def _marker(name: str) -> str:
 
 
 def fill(text: str, tables: dict[str, str]) -> str:
-    """The text with every marked place filled from the tables; a place whose table has no results says so."""
+    """Fill the marked tables of a text.
 
-    def filled(match: re.Match) -> str:
+    Parameters
+    ----------
+    text : str
+        Markdown with marks.
+    tables : dict of str to str
+        Tables by name.
+
+    Returns
+    -------
+    str
+        The text; a mark without results says so.
+
+    Examples
+    --------
+    >>> from hbmp.experiments import report
+    >>> report.fill("<!-- results:a -->\\n<!-- /results -->", {"a": "| 1 |"}).split()
+    ['<!--', 'results:a', '-->', '|', '1', '|', '<!--', '/results', '-->']
+    """
+
+    def filled(match: re.Match[str]) -> str:
         content = tables.get(match[2], f"No results for `{match[2]}` yet.")
         return f"{match[1]}\n{content}\n\n{match[4]}"
 
     return _MARKED.sub(filled, text)
 
 
-def fill_files(paths, results_dir="results") -> list[Path]:
-    """Fill the marked tables of Markdown files in place; returns the files that changed."""
+def fill_files(paths: Iterable[Folder], results_dir: Folder = "results") -> list[Path]:
+    """Fill the marked tables of Markdown files in place.
+
+    Parameters
+    ----------
+    paths : iterable of str or Path
+        The files.
+    results_dir : str or Path, default="results"
+        Folder of results.
+
+    Returns
+    -------
+    list of Path
+        The files that changed.
+
+    Examples
+    --------
+    >>> from hbmp.experiments import report
+    >>> report.fill_files([], "no/such/folder")
+    []
+    """
     tables, changed = markdown_tables(results_dir), []
     for path in map(Path, paths):
         before = path.read_text(encoding="utf-8")
@@ -85,20 +166,20 @@ def fill_files(paths, results_dir="results") -> list[Path]:
     return changed
 
 
-def _paper_sections(records) -> list[tuple[str, str]]:
-    tables = result_tables.paper_tables(records)
+def _paper_sections(records: list[Record]) -> list[tuple[str, str]]:
+    tables = table_pages.paper_tables(records)
     return [(_title(name), "".join(part.html() for part in tables[name])) for name in PAPER_TABLES]
 
 
-def _protocol_sections(records) -> list[tuple[str, str]]:
+def _protocol_sections(records: list[Record]) -> list[tuple[str, str]]:
     sections = []
-    for name, tables in result_tables.protocol_tables(records).items():
+    for name, tables in table_pages.protocol_tables(records).items():
         mine = [record for record in records if group_name(record) == name]
         sections.append((name, _plots(mine) + "".join(table.html() for table in tables)))
     return sections
 
 
-def _plots(records) -> str:
+def _plots(records: list[Record]) -> str:
     try:
         plots = figure_pages.score_plot(records), figure_pages.precision_recall_plot(records)
     except RuntimeError as error:
@@ -120,12 +201,12 @@ def _title(name: str) -> str:
     return headline(catalog.load_module("recipes", name))
 
 
-def _settings(records) -> str:
-    """All settings of each kind of cell, seeds and code lengths aside, folded away."""
-    distinct: dict[str, dict] = {}
+def _settings(records: list[Record]) -> str:
+    """All settings of each kind of cell, without seeds and code lengths, folded away."""
+    distinct: dict[str, Record] = {}
     for record in records:
-        what = f"{group_name(record)}: {result_tables.describe(record['cell'])}"
-        shown = {key: record[key] for key in ("settings", "data", "machine", "versions")}
+        what = f"{group_name(record)}: {table_pages.describe(record['cell'])}"
+        shown = {key: record[key] for key in _SHOWN if key in record}
         distinct.setdefault(what, {"cell": record["cell"], **shown})
     return "".join(
         f"<details><summary>{html.escape(what)}</summary><pre>{html.escape(text)}</pre></details>"

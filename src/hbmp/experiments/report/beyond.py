@@ -1,4 +1,4 @@
-"""The table of what each step past the paper brings, from `results/beyond-the-paper.jsonl`."""
+"""The table of the effect of each step beyond the paper, from `results/beyond-the-paper.jsonl`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 from hbmp._core.table import Table
 from hbmp.experiments import store
+from hbmp.experiments.running import Folder
+from hbmp.experiments.store import Record
 
 FILE = "beyond-the-paper.jsonl"
 _CAPTION = (
@@ -15,8 +17,8 @@ _CAPTION = (
 )
 
 
-def beyond_table(results_dir="results") -> Table | None:
-    """A row a method in the order of the lines, a column a set and code length; None where there are no lines."""
+def beyond_table(results_dir: Folder = "results") -> Table | None:
+    """One row per method in the order of the lines, one column per set and code length; None without lines."""
     lines = store.read(Path(results_dir) / FILE)
     if not lines:
         return None
@@ -33,13 +35,14 @@ def beyond_table(results_dir="results") -> Table | None:
     return Table(header, tuple(rows), caption=_CAPTION.format(seeds=seeds))
 
 
-def _places(lines, column):
+def _places(lines: list[Record], column: tuple[str, int]) -> tuple[int, int]:
+    """The order of columns: sets as they appear, then code lengths."""
     names = list(dict.fromkeys(line["set"] for line in lines))
     return names.index(column[0]), column[1]
 
 
-def _means(lines, method, name, bits) -> tuple[float, float]:
-    """(own distance, real-valued queries), -1 where there is no line."""
+def _means(lines: list[Record], method: str, name: str, bits: int) -> tuple[float, float]:
+    """(own distance, real-valued queries), -1 without lines."""
     found = [line for line in lines if (line["method"], line["set"], line["bits"]) == (method, name, bits)]
     if not found:
         return -1.0, -1.0

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import re
+from typing import Any
 
 import numpy as np
 
 from hbmp import protocols
 from hbmp.experiments import figures, scores
 from hbmp.experiments.report.tables import by_setting
+from hbmp.experiments.store import Record
 
 _MOST_LINES = 8
 
 
-def score_plot(records: list[dict]) -> str:
-    """The protocol's own score against code length, a line a setting, the best settings first."""
+def score_plot(records: list[Record]) -> str:
+    """The protocol's own score against code length, one line per setting, best settings first."""
     measure = protocols.get(records[0]["cell"]["protocol"]).measures[0].name
     lines = {}
     for setting, lengths in by_setting(records).items():
@@ -37,8 +39,8 @@ def score_plot(records: list[dict]) -> str:
     return _with_legend(figure, axis, len(best))
 
 
-def precision_recall_plot(records: list[dict]) -> str:
-    """Precision against recall at the code length that most settings have, first seed."""
+def precision_recall_plot(records: list[Record]) -> str:
+    """Precision against recall at the most common code length, first seed."""
     lengths = [record["cell"]["bits"] for record in records]
     n_bits = max(set(lengths), key=lambda n: (lengths.count(n), n == 32, -n))
     chosen = {}
@@ -48,8 +50,8 @@ def precision_recall_plot(records: list[dict]) -> str:
     return curves_plot(chosen, n_bits)
 
 
-def curves_plot(curves: dict[str, dict], n_bits: int) -> str:
-    """{name: its "recall" and "precision"} as lines, those with the most area below them first."""
+def curves_plot(curves: dict[str, Record], n_bits: int) -> str:
+    """Curves of "recall" and "precision" by name, those with the largest area first."""
     best = sorted(curves, key=lambda name: -float(np.trapezoid(curves[name]["precision"], curves[name]["recall"])))
     plt = figures.pyplot()
     figure, axis = plt.subplots(figsize=(5.6, 3.4))
@@ -60,14 +62,14 @@ def curves_plot(curves: dict[str, dict], n_bits: int) -> str:
     return _with_legend(figure, axis, len(best[:_MOST_LINES]))
 
 
-def _with_legend(figure, axis, n_lines: int) -> str:
+def _with_legend(figure: Any, axis: Any, n_lines: int) -> str:
     if n_lines:
         axis.legend(loc="upper left", bbox_to_anchor=(0, -0.2), fontsize=7.5, borderaxespad=0)
     return as_svg(figure)
 
 
-def as_svg(figure) -> str:
-    """The figure as an SVG element whose text stays text; closes it."""
+def as_svg(figure: Any) -> str:
+    """The figure as an SVG element with real text; closes the figure."""
     plt = figures.pyplot()
     stream = io.StringIO()
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "hbmp", "font.family": "sans-serif"}):

@@ -1,4 +1,4 @@
-"""The frame of every HTML page this package writes: one file that asks nobody for anything, light and dark."""
+"""The frame of every HTML page of this package: one file without external resources, light and dark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ h2,th,td{border-color:#333a42}img,svg{border-radius:6px}a{color:#8ab8f0}}
 
 
 def page(title: str, heading: str, lead: str, sections: Sequence[tuple[str, str]], *, style: str = "") -> str:
-    """A whole page. lead: HTML below the heading; sections: (title, HTML), linked from the top; style: more CSS."""
+    """A whole page: `lead` is HTML below the heading, `sections` are (title, HTML) with links, `style` is CSS."""
     links = " ".join(f'<a href="#{anchor(name)}">{html.escape(name)}</a>' for name, _ in sections)
     body = "\n".join(
         f'<section><h2 id="{anchor(name)}">{html.escape(name)}</h2>{content}</section>' for name, content in sections
@@ -39,10 +39,10 @@ def page(title: str, heading: str, lead: str, sections: Sequence[tuple[str, str]
 
 
 def anchor(title: str) -> str:
-    """What a link to a section of that title says after the `#`."""
+    """The fragment of a link to a section of that title."""
     return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
 def picture(png: bytes, alt: str) -> str:
-    """A picture inside the page itself."""
+    """A picture embedded in the page."""
     return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'

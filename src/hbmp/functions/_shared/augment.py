@@ -1,7 +1,7 @@
-"""Pixels to network inputs on the device: resized for use, or seen a little differently each time for training.
+"""Pixels to network inputs on the device: resized for inference, or randomly augmented for training.
 
-One resampling does flip, shift, scale, rotation and the resize to the network's size; then brightness, contrast,
-saturation and a cut-out square. Everything is drawn from torch's generator of the device.
+One resampling does flip, shift, scale, rotation and the resize to the network's size. Brightness, contrast, saturation
+and a cut-out square follow. All draws come from torch's generator of the device.
 """
 
 from __future__ import annotations
@@ -15,10 +15,20 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How much a training image may change; 0 leaves that part out.
+    """Largest random changes of a training image. 0 turns a part off.
 
-    flip: how often it is mirrored. shift, scale: as shares of the side. rotate: degrees. brightness, contrast,
-    saturation: as shares. cutout: side of a square that is blanked, as a share of the side.
+    Parameters
+    ----------
+    flip : float, default=0.5
+        Probability of mirroring.
+    shift, scale : float, default=0.0
+        As fractions of the side.
+    rotate : float, default=0.0
+        In degrees.
+    brightness, contrast, saturation : float, default=0.0
+        As fractions of the range.
+    cutout : float, default=0.0
+        Side of a blanked square, as a fraction of the image side.
     """
 
     flip: float = 0.5
@@ -38,7 +48,7 @@ AUGMENTATIONS = {
 }
 
 
-def resized(pixels, size: int):
+def resized(pixels: torch.Tensor, size: int) -> torch.Tensor:
     """Pixels (n, h, w, 3) uint8 as floats (n, 3, size, size), bicubic, in 0 … 255."""
     images = pixels.permute(0, 3, 1, 2).float()
     if images.shape[-2:] == (size, size):
@@ -47,8 +57,8 @@ def resized(pixels, size: int):
     return F.interpolate(images, (size, size), mode="bicubic", align_corners=False, antialias=shrinks).clamp_(0, 255)
 
 
-def augmented(pixels, size: int, augmentation: Augmentation):
-    """Pixels (n, h, w, 3) uint8, each changed at random, as floats (n, 3, size, size) in 0 … 255."""
+def augmented(pixels: torch.Tensor, size: int, augmentation: Augmentation) -> torch.Tensor:
+    """Randomly augmented pixels (n, h, w, 3) uint8 as floats (n, 3, size, size) in 0 … 255."""
     images = pixels.permute(0, 3, 1, 2).float()
     grid = F.affine_grid(_affine(augmentation, len(images), images.device), [len(images), 3, size, size], False)
     images = F.grid_sample(images, grid, mode="bicubic", padding_mode="reflection", align_corners=False).clamp_(0, 255)
@@ -67,8 +77,8 @@ def augmented(pixels, size: int, augmentation: Augmentation):
     return images.clamp_(0, 255)
 
 
-def _affine(augmentation: Augmentation, n: int, device):
-    """(n, 2, 3) matrices that map output places to input places, both in -1 … 1."""
+def _affine(augmentation: Augmentation, n: int, device: torch.device) -> torch.Tensor:
+    """(n, 2, 3) matrices that map output positions to input positions, both in -1 … 1."""
     angle = math.radians(augmentation.rotate) * _uniform(n, device)
     size = 1 + augmentation.scale * _uniform(n, device)
     mirror = 1 - 2 * (torch.rand(n, device=device) < augmentation.flip).float()
@@ -78,14 +88,14 @@ def _affine(augmentation: Augmentation, n: int, device):
     return rows.reshape(n, 2, 3)
 
 
-def _square(n: int, size: int, share: float, device):
-    """(n, 1, size, size), true inside one square an image whose centre is anywhere in it."""
-    half = share * size / 2
+def _square(n: int, size: int, side: float, device: torch.device) -> torch.Tensor:
+    """(n, 1, size, size), true inside one square per image, centred at random."""
+    half = side * size / 2
     places = torch.arange(size, device=device) + 0.5
     centres = size * torch.rand(n, 2, device=device)
     near = (places - centres[:, :, None]).abs() < half  # (n, 2, size)
     return near[:, 0, :, None].logical_and(near[:, 1, None, :])[:, None]
 
 
-def _uniform(n: int, device):
+def _uniform(n: int, device: torch.device) -> torch.Tensor:
     return 2 * torch.rand(n, device=device) - 1

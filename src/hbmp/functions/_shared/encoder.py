@@ -1,10 +1,10 @@
-"""A trained network made ready to encode many images: batch normalisation folded into the convolutions before it.
+"""A trained network prepared for encoding: batch normalisation folded into the convolutions before it.
 
-In use a normalisation multiplies and shifts each channel by fixed numbers, which the weights and the bias of the
-convolution can do as well. One pass less over every map of features is what makes encoding quicker.
+At inference a normalisation multiplies and shifts each channel by fixed numbers. The weights and bias of the
+convolution before it can do the same, which saves a pass over every feature map.
 
-    γ, β       scale and shift that the normalisation learned       (channels,)
-    μ, σ²      mean and variance that it keeps                      (channels,)
+    γ, β       learned scale and shift of the normalisation         (channels,)
+    μ, σ²      its running mean and variance                        (channels,)
     W, b       weights and bias of the convolution                  (channels, …), (channels,)
     W', b'     γ W / √(σ² + ε)  and  γ (b − μ) / √(σ² + ε) + β
 """
@@ -17,14 +17,14 @@ import itertools
 import torch
 from torch import nn
 
-_LARGE = 24 << 30  # bytes of memory of a device on which large batches fit beside the network's own training
+_LARGE = 24 << 30  # bytes of device memory from which large batches fit beside training
 
 
 def folded(module: nn.Module) -> nn.Module:
-    """A copy of the module, ready for use, whose convolutions do the batch normalisation that follows them."""
+    """A copy of the module in evaluation mode, with each batch normalisation folded into its convolution."""
     ready = copy.deepcopy(module).eval()
     for part in [*ready.modules()]:
-        if not isinstance(part, nn.Sequential):  # elsewhere nothing says that one layer follows the other
+        if not isinstance(part, nn.Sequential):  # only here the order of the layers is certain
             continue
         names = list(part._modules)
         for name, following in itertools.pairwise(names):
@@ -36,7 +36,7 @@ def folded(module: nn.Module) -> nn.Module:
 
 
 def encoding_batch(device: str) -> int:
-    """How many images to encode at a time: more where memory allows, because small batches leave a GPU waiting."""
+    """Number of images to encode at a time: more with more memory, because small batches leave a GPU idle."""
     if not str(device).startswith("cuda"):
         return 512
     return 1024 if torch.cuda.get_device_properties(device).total_memory >= _LARGE else 256
@@ -44,7 +44,7 @@ def encoding_batch(device: str) -> int:
 
 @torch.no_grad()
 def _fold(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
-    """Give the convolution W' and b'."""
+    """Set the weights and bias of the convolution to W' and b'."""
     mean, variance = torch.as_tensor(norm.running_mean), torch.as_tensor(norm.running_var)
     factor = (variance + norm.eps).rsqrt()
     if norm.weight is not None:

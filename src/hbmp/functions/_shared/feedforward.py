@@ -1,27 +1,35 @@
-"""What `linear` and `mlp` share: layers of weights trained in torch, kept and applied as plain arrays."""
+"""Layers of weights trained in torch, stored and applied as plain arrays; shared by `linear` and `mlp`."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hbmp._core.device import pick_device, to_numpy, to_torch
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.device import pick_device, require_torch, to_numpy, to_torch
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
 from hbmp.functions._shared.base import HashFunction
 
+Layers = list[tuple[np.ndarray, np.ndarray]]
+
 
 class FeedForward(HashFunction):
-    """Standardised features through ReLU layers to scores; a subclass says which hidden layers.
+    """Standardised features through ReLU layers to scores; a subclass sets the hidden layers.
 
-    layers_ holds (weights, bias) of each layer, the standardisation folded into the first.
+    `layers_` holds (weights, bias) of each layer, the standardisation folded into the first.
     """
 
-    hidden: tuple = ()
-    dropout = 0.0
+    hidden: tuple[int, ...] = ()
+    dropout: float = 0.0
     smoke = {"epochs": 2}
+
+    layers_: Layers
+    loss_: list[float]
 
     epochs: int | None
     batch_size: int
@@ -31,8 +39,11 @@ class FeedForward(HashFunction):
     schedule: str
     verbose: bool
 
-    def learn(self, X, loss, *rest, n_bits, random_state=None):
-        """Minimise `loss(scores, *rest)` with minibatches; a loss that is a module is trained along."""
+    def learn(
+        self, X: Any, loss: Callable[..., Any], *rest: np.ndarray, n_bits: int, random_state: RandomState = None
+    ) -> Self:
+        """Minimise `loss(scores, *rest)` with minibatches. A loss that is a module is trained too."""
+        require_torch(type(self).__name__)
         device = pick_device(self.device)
         seed = draw_seed(as_generator(random_state))
         mean, scale = _standardisation(X)
@@ -46,19 +57,19 @@ class FeedForward(HashFunction):
         self.layers_ = _folded(_layers(module), mean, scale)
         return self
 
-    def rescale(self, factor, shift):
+    def rescale(self, factor: np.ndarray, shift: np.ndarray) -> None:
         """Fold a factor and a shift of each score into the last layer."""
         weights, bias = self.layers_[-1]
         self.layers_[-1] = ((weights * factor).astype(np.float32), (bias * factor + shift).astype(np.float32))
 
-    def drop(self, columns):
-        """Leave these scores out of the last layer."""
+    def drop(self, columns: Sequence[int]) -> None:
+        """Remove these scores from the last layer."""
         weights, bias = self.layers_[-1]
         self.layers_[-1] = (np.delete(weights, columns, axis=1), np.delete(bias, columns))
 
-    def project(self, X):
-        """Scores of the trained layers."""
-        out = np.asarray(X, dtype=np.float32)
+    def project(self, X: np.ndarray) -> NDArray[np.float32]:
+        """Scores of the trained layers, in NumPy."""
+        out: NDArray[np.float32] = np.asarray(X, dtype=np.float32)
         for position, (weights, bias) in enumerate(self.layers_):
             out = out @ weights + bias
             if position < len(self.layers_) - 1:
@@ -68,7 +79,7 @@ class FeedForward(HashFunction):
     def _recipe(self, n_samples: int) -> Recipe:
         batch_size = min(self.batch_size, max(8, n_samples // 4))
         epochs = self.epochs
-        if epochs is None:  # about 3,000 steps, and every sample seen 10 to 200 times
+        if epochs is None:  # about 3,000 steps, and 10 to 200 passes
             epochs = int(np.clip(math.ceil(3000 * batch_size / n_samples), 10, 200))
         return Recipe(
             epochs=epochs,
@@ -79,7 +90,7 @@ class FeedForward(HashFunction):
             schedule=self.schedule,
         )
 
-    def _module(self, n_inputs: int, n_bits: int):
+    def _module(self, n_inputs: int, n_bits: int) -> Any:
         from torch import nn
 
         sizes = [n_inputs, *self.hidden]
@@ -95,7 +106,7 @@ def _standardisation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.where(deviation > 1e-7 * (np.abs(mean) + 1), deviation, 1.0)
 
 
-def _layers(module) -> list[tuple[np.ndarray, np.ndarray]]:
+def _layers(module: Any) -> Layers:
     from torch import nn
 
     return [
@@ -105,8 +116,8 @@ def _layers(module) -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
-def _folded(layers, mean, scale) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The same function on raw features."""
+def _folded(layers: Layers, mean: np.ndarray, scale: np.ndarray) -> Layers:
+    """The layers for raw features instead of standardised ones."""
     weights = layers[0][0] / scale[:, None]
     layers[0] = (weights, layers[0][1] - mean @ weights)
     return [(np.ascontiguousarray(w, dtype=np.float32), b.astype(np.float32)) for w, b in layers]

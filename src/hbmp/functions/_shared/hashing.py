@@ -1,14 +1,15 @@
-"""The module that `network` trains: a backbone and one linear score a bit."""
+"""The module that `network` trains: a backbone and one linear score per bit."""
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 
 class Hashing(nn.Module):
-    """Features of the backbone through a linear head, (n, bits), raw scores.
+    """Features of the backbone through a linear head: raw scores (n, bits).
 
-    mirror: once trained, the mean of the scores of an image and of its mirror image
+    With `mirror`, a trained module returns the mean score of an image and its mirror image.
     """
 
     def __init__(self, backbone: nn.Module, n_bits: int, *, mirror: bool = False):
@@ -17,7 +18,7 @@ class Hashing(nn.Module):
         self.backbone = backbone
         self.head = nn.Linear(int(backbone.n_features), n_bits)  # type: ignore[arg-type]
 
-    def forward(self, inputs):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Scores of a batch of inputs, (n, channels, height, width)."""
         features = self.backbone(inputs)
         if self.mirror and not self.training:

@@ -1,8 +1,10 @@
-"""Images to train on: pixels that stay on the device where they fit, decoded in workers batch by batch where not."""
+"""Batches of training images: pixels stay on the device if they fit, otherwise threads decode them batch by batch."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,15 +17,24 @@ _MOST_ON_DEVICE = 8 << 30  # bytes of pixels
 
 
 class ImageBatches:
-    """Shuffled batches of augmented images with the rows of each of `rest`, for `training.train`.
+    """Shuffled batches of augmented images with the rows of each of `rest`, for `train`.
 
-    mixup: 0, or how much two images of a batch are blended; the batch then holds the share of the first, and the rest
-    of the first and of the second one after the other, as `MixedLoss` takes them. whole: every batch is a full one, and
-    the images left over, others in each pass, wait for the next.
+    With `mixup` > 0, pairs of images are blended. The batch then holds the weight of the first image, the rest of the
+    first images and the rest of the second images, in the order `MixedLoss` takes them. With `whole`, every batch is
+    full; the images left over differ in each epoch.
     """
 
     def __init__(
-        self, images, *rest, view: View, batch_size: int, device: str, mixup: float, workers, on_error, whole=False
+        self,
+        images: Any,
+        *rest: np.ndarray,
+        view: View,
+        batch_size: int,
+        device: str,
+        mixup: float,
+        workers: int,
+        on_error: str,
+        whole: bool = False,
     ):
         self.images, self.view, self.batch_size, self.device = images, view, batch_size, device
         self.rest = [to_torch(np.ascontiguousarray(array), device) for array in rest]
@@ -39,8 +50,8 @@ class ImageBatches:
         full = len(self._rows) // self.batch_size
         return full if self.whole and full else math.ceil(len(self._rows) / self.batch_size)
 
-    def batches(self, generator, start: int = 0):
-        """One pass in a fresh order, from batch number `start` on."""
+    def batches(self, generator: torch.Generator, start: int = 0) -> Iterator[tuple[torch.Tensor, ...]]:
+        """One epoch in a new order, from batch number `start` on."""
         order = torch.randperm(len(self._rows), generator=generator)[: len(self) * self.batch_size]
         if self._pixels is None:
             order = torch.from_numpy(self.images.read_together(order.numpy()))
@@ -49,8 +60,8 @@ class ImageBatches:
             rest = [tensor[rows] for tensor in self.rest]
             yield (inputs, *rest) if self.mixup == 0 else self._mixed(inputs, rest)
 
-    def _in_order(self, order):
-        """(pixels, rows of the rest), both on the device, a batch at a time."""
+    def _in_order(self, order: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """(pixels, rows of the rest), both on the device, batch by batch."""
         rows = torch.as_tensor(self._rows)
         if self._pixels is not None:
             for part in order.split(self.batch_size):
@@ -65,7 +76,7 @@ class ImageBatches:
         for found, pixels in decoded:
             yield to_torch(pixels, self.device), torch.as_tensor(mine[found]).to(self.device)
 
-    def _mixed(self, inputs, rest):
+    def _mixed(self, inputs: torch.Tensor, rest: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         share = torch.distributions.Beta(self.mixup, self.mixup).sample((len(inputs),)).to(inputs.device)
         other = torch.randperm(len(inputs), device=inputs.device)
         blend = share[:, None, None, None]
@@ -74,25 +85,25 @@ class ImageBatches:
 
 
 class MixedLoss(torch.nn.Module):
-    """The loss of blended images: that of the first and of the second image, each with its mean share.
+    """Loss of blended images: the losses of the first and the second images, weighted by their mean proportions.
 
-    A loss that is a module stays one, so that what it learns is trained along.
+    A loss that is a module is a submodule, so that its parameters are trained too.
     """
 
-    def __init__(self, loss):
+    def __init__(self, loss: Callable[..., torch.Tensor]):
         super().__init__()
         self.loss = loss
 
-    def forward(self, scores, share, *both):
-        """Scores and shares of a batch, then the rest of the first images and of the second."""
-        half, part = len(both) // 2, share.mean()
+    def forward(self, scores: torch.Tensor, weight: torch.Tensor, *both: torch.Tensor) -> torch.Tensor:
+        """Scores and mixing weights of a batch, then the rest of the first and of the second images."""
+        half, part = len(both) // 2, weight.mean()
         return part * self.loss(scores, *both[:half]) + (1 - part) * self.loss(scores, *both[half:])
 
 
 class View:
-    """How pixels become inputs of a backbone: its size, mean and scale, with an augmentation for training."""
+    """Conversion of pixels to inputs of a backbone by its size, mean and scale, with augmentation for training."""
 
-    def __init__(self, backbone, augmentation: Augmentation, device: str, *, channels_last: bool):
+    def __init__(self, backbone: Any, augmentation: Augmentation, device: str, *, channels_last: bool):
         self.size, self.augmentation = backbone.size, augmentation
         self._mean, self._scale = (
             torch.tensor(value, dtype=torch.float32, device=device).reshape(1, -1, 1, 1)
@@ -100,20 +111,20 @@ class View:
         )
         self._format = torch.channels_last if channels_last else torch.contiguous_format
 
-    def for_training(self, pixels):
+    def for_training(self, pixels: torch.Tensor) -> torch.Tensor:
         """Augmented inputs (n, 3, size, size) from uint8 pixels (n, h, w, 3)."""
         return self._inputs(augmented(pixels, self.size, self.augmentation))
 
-    def for_use(self, pixels):
+    def for_use(self, pixels: torch.Tensor) -> torch.Tensor:
         """Inputs (n, 3, size, size) from uint8 pixels (n, h, w, 3)."""
         return self._inputs(resized(pixels, self.size))
 
-    def _inputs(self, images):
+    def _inputs(self, images: torch.Tensor) -> torch.Tensor:
         return ((images - self._mean) / self._scale).contiguous(memory_format=self._format)
 
 
-def all_pixels(images, size: int, workers, on_error) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, pixels (n, side, side, 3)) of all images that can be read; small ones in memory stay as they are."""
+def all_pixels(images: Any, size: int, workers: int, on_error: str) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, pixels (n, side, side, 3)) of all readable images; small ones in memory are not resized."""
     pixels = small_pixels(images, size)
     if pixels is not None:
         return np.arange(len(images)), pixels
@@ -121,14 +132,14 @@ def all_pixels(images, size: int, workers, on_error) -> tuple[np.ndarray, np.nda
     return np.concatenate([rows for rows, _ in parts]), np.concatenate([pixels for _, pixels in parts])
 
 
-def small_pixels(images, size: int) -> np.ndarray | None:
-    """Square images in memory that are no larger than the network's input: the device enlarges them."""
-    pixels = images.pixels
+def small_pixels(images: Any, size: int) -> np.ndarray | None:
+    """Square images in memory that are no larger than the network's input, which the device enlarges; else None."""
+    pixels: np.ndarray | None = images.pixels
     return pixels if pixels is not None and pixels.shape[1] == pixels.shape[2] <= size else None
 
 
-def pixel_batches(images, size: int, *, batch_size: int, workers):
-    """(rows, pixels (k, side, side, 3)) in order, for use."""
+def pixel_batches(images: Any, size: int, *, batch_size: int, workers: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows, pixels (k, side, side, 3)) in order, for inference."""
     pixels = small_pixels(images, size)
     if pixels is None:
         yield from images.batches(batch_size, size=size, workers=workers, on_error="refuse")

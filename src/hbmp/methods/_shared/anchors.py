@@ -1,4 +1,4 @@
-"""Kernel features on anchors, as KSH and SDH use them: how near a sample lies to each of m training samples.
+"""Kernel features on anchors, as in KSH and SDH: the proximity of a sample to each of m training samples.
 
 a_j    anchors_    (m, d)   training samples drawn at random, centred and scaled to mean square 1 as all samples are
 σ²     spread_              width² times the mean squared distance between samples and anchors
@@ -15,12 +15,12 @@ from hbmp.methods._shared.products import row_blocks
 
 
 class AnchorKernel(BaseEstimator):
-    """RBF features on drawn anchors.
+    """RBF features on randomly drawn anchors.
 
     Parameters
     ----------
-    n_anchors : anchors, at most the number of samples
-    width : σ as a multiple of the root mean squared distance between samples and anchors
+    n_anchors : int, at most the number of samples
+    width : float, σ as a multiple of the root mean squared distance between samples and anchors
     """
 
     def __init__(self, *, n_anchors=300, width=1.0):

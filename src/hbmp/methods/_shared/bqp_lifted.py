@@ -1,4 +1,4 @@
-"""Two more ways to min zᵀAz over z in {-1, +1}ⁿ: semidefinite relaxation with rounding, and an augmented Lagrangian.
+"""Two solvers of min zᵀAz over z in {-1, +1}ⁿ: semidefinite relaxation with rounding, and an augmented Lagrangian.
 
 The first lifts z to X = zzᵀ and drops its rank; what is left is convex in X, and Gaussian vectors with covariance X
 give signs back. The second keeps z a vector and drives z_i² to 1 by multipliers (Do et al., ECCV 2016, Sections 3.1
@@ -50,7 +50,7 @@ def relaxed_vectors(matrix, rank: int, rng: np.random.Generator, max_iter: int) 
         start.astype(np.float64).ravel(),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": max_iter, "ftol": 1e-6},  # products in single precision tell no better
+        options={"maxiter": max_iter, "ftol": 1e-6},  # the limit of products in single precision
     )
     vectors = found.x.reshape(n_items, rank)
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)

@@ -34,7 +34,7 @@ def similar_pairs(labels: np.ndarray) -> np.ndarray:
 
 
 def pair_loss(loss: str, distances: np.ndarray, similar: np.ndarray, n_done: int, n_bits: int) -> np.ndarray:
-    """The loss of each pair whose first `n_done` bits differ in `distances` places.
+    """The loss of each pair whose first `n_done` bits differ in `distances` positions.
 
     "ksh"    (m y - inner product)², y = ±1: a similar pair should agree in all bits, another in none
     "bre"    (distance - 0 or m)²: the same aim, measured on distances
@@ -50,7 +50,7 @@ def pair_loss(loss: str, distances: np.ndarray, similar: np.ndarray, n_done: int
 
 
 def coefficients(loss: str, distances: np.ndarray, similar: np.ndarray, n_done: int, n_bits: int) -> np.ndarray:
-    """A of the next bit, float32, symmetric: looked up in a small table, a block of rows at a time."""
+    """A of the next bit, float32, symmetric: looked up in a small table, in blocks of rows."""
     possible, kinds = np.arange(n_done + 1), np.array([[False], [True]])
     agree = pair_loss(loss, possible, kinds, n_done + 1, n_bits)
     differ = pair_loss(loss, possible + 1, kinds, n_done + 1, n_bits)
@@ -84,7 +84,7 @@ def add_bit(distances: np.ndarray, signs: np.ndarray) -> None:
 def infer_bits(
     similar: np.ndarray, n_bits: int, loss: str, solve: Callable[[np.ndarray, np.random.Generator], np.ndarray], rng
 ) -> np.ndarray:
-    """Codes (n, n_bits) int8, bit after bit: each is what `solve(A, rng)` finds for its own problem."""
+    """Codes (n, n_bits) int8, bit after bit; each is the solution `solve(A, rng)` of its own problem."""
     distances = np.zeros(similar.shape, dtype=np.int16)
     codes = np.empty((len(similar), n_bits), dtype=np.int8)
     for bit in range(n_bits):

@@ -16,11 +16,11 @@ from scipy.optimize import minimize
 from hbmp.methods._shared.bqp_losses import bqp_value
 from hbmp.pursuit.spectral import Eigenspace, canonical_signs, spectral_starts
 
-_SAME = 1e-3  # eigenvalues this close, relatively, count as equal: single precision tells no better
+_SAME = 1e-3  # eigenvalues this close, relatively, count as equal, the limit of single precision
 
 
 def sphere_solution(matrix, rng: np.random.Generator) -> np.ndarray:
-    """The eigenvector of the smallest eigenvalue, of length √n; one of the eigenspace, drawn, where it is manifold."""
+    """The eigenvector of the smallest eigenvalue, of length √n; drawn at random from a degenerate eigenspace."""
     values, vectors = _smallest(matrix, rng)
     top = vectors[:, values >= values[0] - _SAME * abs(values[0])]
     relaxed = top @ (top.T @ rng.standard_normal(len(top)).astype(top.dtype))
@@ -31,7 +31,7 @@ def sphere_solution(matrix, rng: np.random.Generator) -> np.ndarray:
 def spectral_signs(matrix, rng: np.random.Generator, n_starts: int = 16) -> np.ndarray:
     """The best signs among mixtures of the eigenvectors around the smallest eigenvalue. Shape (n,), int8.
 
-    With classes of unequal size one eigenvector alone tells apart few of them; its signs are a poor start.
+    With classes of unequal size one eigenvector separates only few of them; its signs are a poor start.
     """
     values, vectors = _smallest(matrix, rng)
     starts = spectral_starts(values, vectors, n_starts, rng)
@@ -65,7 +65,7 @@ def box_solution(matrix, start: np.ndarray, max_iter: int) -> np.ndarray:
 
 
 def relaxed_signs(matrix, rng: np.random.Generator, max_iter: int) -> np.ndarray:
-    """Signs of the box solution, or of the sphere solution where rounding left those better. Shape (n,), int8."""
+    """Signs of the box solution, or of the sphere solution if its rounded value is better. Shape (n,), int8."""
     relaxed = sphere_solution(matrix, rng)
     tried = [canonical_signs(relaxed), canonical_signs(box_solution(matrix, relaxed, max_iter))]
     return min(tried, key=lambda signs: bqp_value(matrix, signs))

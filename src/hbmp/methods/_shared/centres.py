@@ -1,4 +1,4 @@
-"""Points of Hamming space that lie far apart, one for each class or label, and the centre of a set of labels.
+"""Distant points of Hamming space, one per class or label, and the centre of a multi-label sample.
 
 Rows of a Hadamard matrix are orthogonal: any two differ in exactly half of their bits, and a row and its negative in
 all of them. So n bits hold up to 2n centres (Yuan et al., CVPR 2020). Where there is no such matrix, or there
@@ -21,7 +21,7 @@ _MOST_COMPARED = 4096  # centres whose distances are worth a matrix
 
 
 def make_centres(choice: str, n_centres: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:
-    """Centres (n_centres, n_bits), float32 in {-1, +1}: "hadamard", "bernoulli", or "auto" for the first there is."""
+    """Centres (n_centres, n_bits), float32 in {-1, +1}: "hadamard", "bernoulli", or "auto" for the first possible."""
     if choice not in CHOICES:
         raise ValueError(f"centres must be one of {', '.join(map(repr, CHOICES))}; found {choice!r}.")
     matrix = hadamard(n_bits) if choice != "bernoulli" and n_centres <= 2 * n_bits else None
@@ -29,14 +29,14 @@ def make_centres(choice: str, n_centres: int, n_bits: int, rng: np.random.Genera
         return _some_rows(matrix, n_centres, rng).astype(np.float32)
     if choice == "hadamard":
         raise ValueError(
-            f"{n_centres} Hadamard centres of {n_bits} bits were asked for: n_bits must be a multiple of four, and "
+            f"{n_centres} Hadamard centres of {n_bits} bits do not exist: n_bits must be a multiple of four, and "
             "there are at most twice as many centres as bits. Use centres='auto'."
         )
     return bernoulli_centres(n_centres, n_bits, rng).astype(np.float32)
 
 
 def hadamard(order: int) -> np.ndarray | None:
-    """A Hadamard matrix (order, order), int8, or None where neither Sylvester nor Paley with a prime gives one."""
+    """A Hadamard matrix (order, order), int8, or None if Sylvester and Paley (with a prime) give none."""
     if order == 1:
         return np.ones((1, 1), dtype=np.int8)
     if order % 2 or (order % 4 and order != 2):
@@ -64,7 +64,7 @@ def bernoulli_centres(n_centres: int, n_bits: int, rng: np.random.Generator) -> 
 
 
 def nearest(centres: np.ndarray) -> int:
-    """The smallest Hamming distance between two of the centres; the number of bits where there is one alone."""
+    """The smallest Hamming distance between two centres; the number of bits for a single centre."""
     signs = centres.astype(np.float32)
     products = signs @ signs.T
     np.fill_diagonal(products, -signs.shape[1])
@@ -72,7 +72,7 @@ def nearest(centres: np.ndarray) -> int:
 
 
 def majority(labels, centres, ties):
-    """The centre of each label set: bit by bit what most of its labels have, and `ties` (b,) where they are equal.
+    """The centre of each multi-label sample: per bit the majority of the centres of its labels, `ties` (b,) for ties.
 
     labels (n, c) 0/1, centres (c, b) -> (n, b), torch.
     """
@@ -81,10 +81,10 @@ def majority(labels, centres, ties):
 
 
 def _some_rows(matrix: np.ndarray, n_centres: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows at random, each as it is or negated, both only where the rows do not suffice.
+    """Random rows, each as it is or negated; both only if there are too few rows.
 
     Signs leave rows orthogonal and spread what is uneven over all bits: without them the first bit of Sylvester's
-    matrix is +1 for every centre and says nothing. Of several draws the one whose most uneven bit is least so.
+    matrix is +1 for every centre and carries no information. Of several draws, the most balanced one is kept.
     """
     drawn = []
     for _ in range(_DRAWS):

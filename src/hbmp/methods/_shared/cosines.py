@@ -1,4 +1,4 @@
-"""Cross-entropy over the cosines of scores with codes, of which the right one must be the nearest."""
+"""Cross-entropy over the cosines of scores with codes, where the right code should be the nearest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hbmp.methods._shared.pairs import inner
 def cosine_cross_entropy(scores, labels, codes, scale, margin):
     """The loss of each sample, (n,); 0 for a sample without labels.
 
-    scores : (n, b); labels : (n, c) rows of 0/1, a sample with several aims at all of them evenly; codes : (c, b)
+    scores : (n, b); labels : (n, c) rows of 0/1, with equal targets for all labels of a sample; codes : (c, b)
     scale, margin : factor of the cosines, and what is taken off those with right codes
     """
     cosines = inner(F.normalize(scores.float(), dim=1), F.normalize(codes, dim=1))

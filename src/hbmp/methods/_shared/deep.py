@@ -1,27 +1,29 @@
-"""What the deep methods share: any hash function trained by gradients, on a loss of its scores and the labels.
+"""Base of the deep methods: any hash function trained by gradients, on a loss of its scores and the labels.
 
-A method is its loss. `make_loss` gives a torch module that is called batch by batch as `loss(scores, *rest)` with the
-rows of whatever `loss_inputs` returns: the labels and the positions of the samples unless a method says otherwise. The
-same loss trains a small function on features and a whole network on images.
+A method is defined by its loss. `make_loss` returns a torch module that is called per batch as `loss(scores, *rest)`
+with rows of the arrays from `loss_inputs`: by default the labels and the positions of the samples. The same loss trains
+a small function on features and a whole network on images.
 
 Departs from the publications: all methods share one optimiser, schedule, batch size and number of steps (those of the
-hash function), because a comparison under one budget is what this package is for. The constants of the losses are
-the published ones where they carry over; a file says where they do not, and what that brought.
+hash function), because this package compares methods under one budget. The constants of the losses are
+published ones where they carry over; each file names the exceptions and their effect.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hbmp._core.labels import as_classes, as_label_sets, has_label_sets
-from hbmp._core.seeds import as_generator, draw_seed
+from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training.loop import seeded
 from hbmp.hasher import Hasher
 from hbmp.methods._shared.function import make_function
 
 
 class DeepHasher(Hasher):
-    """Base of the methods that are a loss; a subclass defines `make_loss`."""
+    """Base of the methods that are defined by a loss. A subclass defines `make_loss`."""
 
     supervised = True
     takes_images = True
@@ -30,18 +32,18 @@ class DeepHasher(Hasher):
     function: object
     device: str
     verbose: bool
-    random_state: object
+    random_state: RandomState
 
-    def make_loss(self, labels: np.ndarray, seed: int):
-        """The loss as a torch module. labels: (n, c) 0/1, all of the training set; seed: for what it draws itself."""
+    def make_loss(self, labels: np.ndarray, seed: int) -> Any:
+        """The loss as a torch module, from the 0/1 labels (n, c) of the training set and a seed for its own draws."""
         raise NotImplementedError
 
     def loss_inputs(self, X: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What the loss is given beside the scores: labels (n, c) and positions (n,)."""
+        """Arguments of the loss after the scores: labels (n, c) and positions (n,)."""
         return labels, np.arange(len(X))
 
     def finish(self, loss) -> None:
-        """Keep what the trained loss holds (bit weights, a shift of the scores); most keep nothing."""
+        """Store results of the trained loss, such as bit weights. Most losses have none."""
 
     def _fit(self, X, y):
         rng = as_generator(self.random_state)
@@ -58,14 +60,14 @@ class DeepHasher(Hasher):
         return self.function_.project(X)
 
     def _label_rows(self, X, y) -> np.ndarray:
-        """Labels as rows of 0/1: one column a class, or the label sets as they are."""
+        """Labels as rows of 0/1: one column per class, or the given rows of multi-label data."""
         if y is None:
             return np.zeros((len(X), 0), dtype=np.float32)
         if has_label_sets(y):
             if self.single_label:
                 raise ValueError(
-                    f"{type(self).__name__} is defined for one class an instance, found label sets of shape {y.shape}. "
-                    "Pass a vector of classes, or use a method that takes label sets, for example 'hbmp'."
+                    f"{type(self).__name__} is defined for one class per instance, found labels of shape {y.shape}. "
+                    "Pass a vector of classes, or use a multi-label method, for example 'hbmp'."
                 )
             return as_label_sets(y)
         _, classes = np.unique(as_classes(y), return_inverse=True)

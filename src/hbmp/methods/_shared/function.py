@@ -1,4 +1,4 @@
-"""The hash function of a method, from its name or as an object that the user passed."""
+"""The hash function of a method, from its name or from an object."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ against 0.865 with 50,000; among learned ones 0.916 against 0.866 with 50,000.""
 
 
 def suited_to(images: bool, n_rows: int) -> str:
-    """The name of the function that "auto" stands for."""
+    """The name of the function that "auto" selects."""
     if images:
         return "network"
     return "kernel" if n_rows < LARGE else "mlp"
 
 
 def make_function(given, X, *, device="auto", verbose=False):
-    """A hash function to fit on X: "auto" suits it, a name takes its defaults, an object is copied as it is."""
+    """A hash function to fit on X. "auto" selects one by X, a name takes default settings, an object is copied."""
     return function_for(given, is_images(X), len(X), device=device, verbose=verbose)
 
 
 def function_for(given, images: bool, n_rows: int, *, device="auto", verbose=False):
-    """The same for so many images, or rows of features."""
+    """The same as `make_function`, for a number of images or rows of features."""
     if isinstance(given, str):
         function = catalog.resolve("functions", suited_to(images, n_rows) if given == "auto" else given)
         shared = {"device": device, "verbose": verbose}
@@ -36,12 +36,12 @@ def function_for(given, images: bool, n_rows: int, *, device="auto", verbose=Fal
     if function.takes_images != images:
         found = "feature vectors" if function.takes_images else "images"
         name = type(function).__name__
-        raise ValueError(f"{name} does not take {found}. Use function={suited_to(images, n_rows)!r}, or leave it out.")
+        raise ValueError(f"{name} does not take {found}. Use function={suited_to(images, n_rows)!r}, or omit it.")
     return function
 
 
 def copied(given, name, folder, hint):
-    """A copy of an object that the user passed, so that fitting leaves theirs untouched."""
+    """A copy of the given object, so that fitting does not change the original."""
     if isinstance(given, type) or not hasattr(given, "fit"):
         raise ValueError(f"{name} must be a name or an object from hbmp.{folder}, found {type(given).__name__}. {hint}")
     return clone(given)

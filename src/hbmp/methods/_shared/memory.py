@@ -1,4 +1,4 @@
-"""The latest scores of every training sample, so that a batch is compared with more than itself.
+"""The latest scores of every training sample, so that a batch is compared to more than itself.
 
 u_j     scores    (n, b)   what the function last gave for sample j, fixed while the batch is stepped
 y_j     labels    (n, c)   0/1
@@ -30,12 +30,12 @@ class Memory(nn.Module):
         self.register_buffer("seen", torch.zeros(len(labels), dtype=torch.bool))
 
     def keep(self, scores, rows) -> None:
-        """Put the batch's scores in their places."""
+        """Store the scores of a batch."""
         self.scores[rows] = scores.detach().float()
         self.seen[rows] = True
 
     def draw(self, batch):
-        """(scores, labels, positions) of rows seen so far, or of the batch's own, which were kept just now."""
+        """(scores, labels, positions) of stored rows, or of the batch itself."""
         rows = batch if self.size == 0 else self.seen.nonzero()[:, 0]
         if len(rows) > self.size > 0:
             rows = rows[torch.randint(len(rows), (self.size,), device=rows.device)]

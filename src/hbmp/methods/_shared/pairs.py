@@ -1,7 +1,7 @@
-"""What two rows of labels say of a pair of samples, for a batch against a batch or against a memory.
+"""Relations of pairs of samples from their label rows, for a batch against a batch or against a memory.
 
 Every function takes rows of 0/1 labels, shape (n, c) and (m, c), and gives an (n, m) matrix. Nothing here grows with
-the training set: a loss asks for a batch at a time.
+the training set: a loss needs one batch at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 
 
 def full_precision(tensor):
-    """A context in which products stay float32, also where a network runs in half precision."""
+    """A context in which products stay float32, even if a network runs in half precision."""
     return torch.autocast(device_type=tensor.device.type, enabled=False)
 
 
@@ -21,7 +21,7 @@ def inner(a, b):
 
 
 def shared_counts(labels, others):
-    """How many labels two samples share; for classes 1 or 0."""
+    """Number of labels that two samples share; for classes 1 or 0."""
     return inner(labels, others)
 
 
@@ -31,7 +31,7 @@ def similar(labels, others):
 
 
 def jaccard(labels, others):
-    """Labels shared over labels that either has, in [0, 1]; 0 where neither has any."""
+    """Shared labels over labels of either sample, in [0, 1]; 0 if neither has any."""
     shared = shared_counts(labels, others)
     either = labels.float().sum(dim=1)[:, None] + others.float().sum(dim=1) - shared
     return shared / either.clamp(min=1)
@@ -43,19 +43,19 @@ def distinct(rows, others):
 
 
 def similar_and_not(labels, rows, others=None, other_rows=None):
-    """(similar pairs, dissimilar pairs), bool; a sample with itself is in neither. Against the batch unless given."""
+    """(similar pairs, dissimilar pairs), bool, never a sample with itself; by default of the batch with itself."""
     others, other_rows = (labels, rows) if others is None else (others, other_rows)
     share = similar(labels, others)
     return share & distinct(rows, other_rows), ~share & distinct(rows, other_rows)
 
 
 def mean_over(values, chosen):
-    """Mean of the values at the chosen places, 0 where none is chosen; not chosen values take no part in gradients."""
+    """Mean of the selected values, 0 if none is selected. Other values have no gradient."""
     return torch.where(chosen, values, torch.zeros_like(values)).sum() / chosen.sum().clamp(min=1)
 
 
 def drawn_partners(allowed, count: int):
-    """For each row up to `count` different columns of those allowed: (columns, whether each is one), (n, count) both.
+    """For each row up to `count` different allowed columns: (columns, whether each is allowed), both (n, count).
 
     The columns with the largest of random keys, so that every allowed one is equally likely. Drawn from torch's own
     generator, which the training seeds and its checkpoints hold.
@@ -68,7 +68,7 @@ def drawn_partners(allowed, count: int):
 def drawn_triplets(agreement, alike, unlike, partners: int):
     """Agreements of each query with up to `partners` similar and as many dissimilar samples, drawn.
 
-    agreement, alike, unlike: (n, m). Returns (n, p), (n, r), and (n, p, r) that says which triplets there are.
+    agreement, alike, unlike: (n, m). Returns (n, p), (n, r), and (n, p, r), true for the triplets that exist.
     """
     near, is_near = drawn_partners(alike, partners)
     far, is_far = drawn_partners(unlike, partners)
@@ -76,7 +76,7 @@ def drawn_triplets(agreement, alike, unlike, partners: int):
 
 
 def at_least(least: int, **counts) -> None:
-    """Refuse a count that is too small, by its name."""
+    """Raise ValueError for a count that is too small."""
     for name, count in counts.items():
         if not count >= least:
             raise ValueError(f"{name} must be at least {least}, found {count!r}.")

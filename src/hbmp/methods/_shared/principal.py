@@ -1,4 +1,4 @@
-"""The leading principal components, which several methods start from.
+"""The leading principal components, from which several methods start.
 
 X      features     (n, d)
 W      components   (d, b)   leading eigenvectors of the covariance, orthonormal columns
@@ -14,7 +14,7 @@ from hbmp.methods._shared.checks import need_spread
 
 
 def principal_components(X: np.ndarray, n_components: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(mean (d,), W (d, n_components)), float32; the generator seeds the solver that many features need."""
+    """(mean (d,), W (d, n_components)), float32. The generator seeds the randomised solver for many features."""
     mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
     centred = X - mean  # first of all: large means cost digits
     need_spread(centred)
@@ -23,7 +23,7 @@ def principal_components(X: np.ndarray, n_components: int, rng: np.random.Genera
 
 
 def need_components(method: str, X: np.ndarray, n_bits: int) -> None:
-    """Refuse more bits than there are principal components, in one sentence."""
+    """Raise ValueError for more bits than principal components."""
     for found, what in ((X.shape[1], "features"), (X.shape[0], "samples")):
         if n_bits > found:
             raise ValueError(

@@ -27,7 +27,7 @@ def discounts(n_items: int) -> np.ndarray:
 
 
 def worst_ranking(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
-    """How many negatives the most violated ranking puts before each positive, all sorted from near to far.
+    """Number of negatives that the most violated ranking puts before each positive, sorted from near to far.
 
     positive (m, p), negative (m, s): sorted distances of each query. The ranking maximises 1 - NDCG plus the mean over
     all pairs of (d_positive - d_negative) where the negative comes first. Within positives, and within negatives, the

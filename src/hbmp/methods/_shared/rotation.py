@@ -1,6 +1,6 @@
 """Rotations of a projection before the sign: a random one, and the one that iterative quantisation learns.
 
-A rotation evens out how much each bit tells, and the learned one also brings the points close to the corners of the
+A rotation balances the information of the bits, and the learned one also moves the points close to the corners of the
 cube. With fewer dimensions r than bits b it is a set of b directions in r dimensions whose rows are orthonormal,
 which is a b × b rotation of points padded with zeros.
 
@@ -51,5 +51,5 @@ def as_signs(scores: np.ndarray) -> np.ndarray:
 
 
 def quantisation_loss(signs: np.ndarray, scores: np.ndarray) -> float:
-    """‖B - V R‖² a sample."""
+    """‖B - V R‖² per sample."""
     return float(np.square(signs - scores).sum(dtype=np.float64) / len(signs))

@@ -1,4 +1,4 @@
-"""Batch normalisation of scores while a function is trained; afterwards a factor and a shift of each score."""
+"""Batch normalisation of scores in training; afterwards a factor and a shift of each score."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ScoreNorm(nn.Module):
         scores, norm = scores.float(), self.norm
         if len(scores) > 1:
             return norm(scores)
-        # one sample has no spread: what was measured so far serves
+        # one sample has no spread: use the running statistics
         return F.batch_norm(scores, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
 
     def affine(self) -> tuple[np.ndarray, np.ndarray]:

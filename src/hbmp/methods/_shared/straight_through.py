@@ -1,4 +1,4 @@
-"""The sign on the way forward, the identity on the way back: codes are binary in the loss, gradients reach the scores.
+"""Straight-through sign: the sign forward, the identity backward, so that losses of binary codes have gradients.
 
 u      scores    (n, b)   of any size
 b      signs     (n, b)   in {-1, +1}; sign(0) is +1, as everywhere in this package
@@ -25,5 +25,5 @@ class _StraightThrough(torch.autograd.Function):
 
 
 def straight_through(scores):
-    """Signs whose gradient is handed on to the scores as it is."""
+    """Signs whose gradient passes to the scores unchanged."""
     return _StraightThrough.apply(scores)

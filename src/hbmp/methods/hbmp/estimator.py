@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from hbmp._core.device import require_torch
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
@@ -107,6 +109,8 @@ class HBMP(Hasher):
         The trained hash function with its label votes.
     function_ : HashFunction
         The trained hash function alone.
+    recall_ : RecallEstimate or None
+        Without labels: recall of the nearest rows, measured on held-out training rows.
     unmatched_ : float
         Share of bits of the training rows that miss their target.
     n_features_in_ : int
@@ -126,7 +130,7 @@ class HBMP(Hasher):
 
     citation = "Cakir, He & Sclaroff, ECCV 2018"
     takes_images = True
-    not_saved = ("function_",)
+    not_saved = ("function_", "recall_")
     smoke = {"function": Linear(epochs=2), "max_items": 60}
     search = {"feature_share": [0.3, 0.5, 0.7], "label_share": [0.0, 0.5]}
 
@@ -243,6 +247,8 @@ class HBMP(Hasher):
         if plan.unlabelled:
             self._rebuild(X, plan, rng)
             return
+        if plan.function is not None and plan.function.by_gradients:
+            require_torch("HBMP with labels" if y is not None else type(plan.function).__name__)
         X = self._items(X, y, rng)
         targets = pursue(plan, X, y, draw_seed(rng))
         choice = select(targets, plan, X, y, rng)
@@ -251,7 +257,7 @@ class HBMP(Hasher):
 
     def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
-        function = Rebuilding()
+        function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
         seed = draw_seed(rng)
         self.codebook_ = function.pursue(X, self.n_bits, weighting=self.weighting, ridge=self.ridge, random_state=seed)
         self.plan_, self.encoder_ = plan, Encoder(function, self.n_bits)
@@ -276,6 +282,7 @@ class HBMP(Hasher):
         self.bit_weights_ = shrink(self.codebook_.weights, self.plan_.weight_share)
         self.unmatched_ = self.encoder_.unmatched
         self.function_ = self.encoder_.function
+        self.recall_ = getattr(self.function_, "recall_", None)
 
     def _project(self, X) -> np.ndarray:
         return self.encoder_.project(X)
@@ -359,8 +366,9 @@ class HBMP(Hasher):
                 bagging=bool(of_model.pop("bagging_", False)),
                 extra_bits=int(of_model.pop("extra_bits_", 0)),
             )
-        elif hasattr(self, "encoder_"):
+        if hasattr(self, "encoder_"):
             self.function_ = self.encoder_.function
+            self.recall_ = getattr(self.function_, "recall_", None)
 
 
 def _named(affinity, y):

@@ -42,6 +42,7 @@ from hbmp.functions.linear import Linear
 from hbmp.functions.mlp import MLP
 from hbmp.images import is_images
 from hbmp.methods._shared.function import copied, function_for, suited_to
+from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 FEATURE_SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
 CENTRE_SHARES = (0.0, 0.25)
@@ -167,7 +168,8 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
 
 def _rebuilds(params: Mapping[str, Any]) -> bool:
     """Whether settings leave it to the features which bits rebuild them."""
-    settings = (params["affinity"], params["function"], params["scheme"])
+    function = "auto" if isinstance(params["function"], Rebuilding) else params["function"]
+    settings = (params["affinity"], function, params["scheme"])
     return all(isinstance(value, str) for value in settings) and settings == ("auto", "auto", "regress")
 
 

@@ -1,1 +1,1 @@
-"""Parts that several files of this folder share; not listed by the catalog."""
+"""Helpers shared by the protocols; the catalog does not list them."""

@@ -1,6 +1,6 @@
-"""The contract of every protocol: a seeded split, what is relevant, and named scores with their conventions.
+"""The contract of every protocol: a seeded split, relevance, and named scores with their conventions.
 
-A score's name says how it was taken. After the metric come the readings, separated by dots:
+The name of a score is the metric, followed by readings that are separated by dots:
 
     map                      plain Hamming distance, ties in database order
     map.tie-aware            the mean over all orders of tied items
@@ -12,13 +12,18 @@ A score's name says how it was taken. After the metric come the readings, separa
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hbmp import metrics
+from hbmp.datasets import Data
 
 GAINS = ("binary", "scaled", "shared")
 _GAIN_TEXT = {"binary": "1 for any neighbour", "scaled": "2^(c/c_max) − 1", "shared": "2^c − 1"}
@@ -26,22 +31,45 @@ _GAIN_TEXT = {"binary": "1 for any neighbour", "scaled": "2^(c/c_max) − 1", "s
 
 @dataclass(frozen=True)
 class Split:
-    """Which rows train, ask and answer: sorted index arrays into the rows of the data."""
+    """Training, query and database rows: sorted index arrays into the rows of the data.
 
-    train: np.ndarray  # (n_train,)
-    query: np.ndarray  # (n_query,)
-    database: np.ndarray  # (n_database,), training rows included where the protocol says so
+    Parameters
+    ----------
+    train : ndarray of int, shape (n_train,)
+        Training rows.
+    query : ndarray of int, shape (n_query,)
+        Queries.
+    database : ndarray of int, shape (n_database,)
+        Rows that are searched; training rows are included where the protocol includes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.protocols import Split
+    >>> Split(np.array([0, 1]), np.array([2]), np.array([0, 1, 3])).checksum
+    '527608f2a1d3'
+    """
+
+    train: NDArray[Any]
+    query: NDArray[Any]
+    database: NDArray[Any]
 
     @cached_property
     def checksum(self) -> str:
-        """Twelve hex digits of the SHA-256 of all drawn indices: equal splits, equal digits."""
+        """Twelve hexadecimal digits of the SHA-256 of all rows: equal splits have equal digits."""
         digest = hashlib.sha256()
         for rows in (self.train, self.query, self.database):
             digest.update(len(rows).to_bytes(8, "little") + rows.astype("<i8").tobytes())
         return digest.hexdigest()[:12]
 
-    def save(self, path) -> None:
-        """Write one byte a row, 1 for train, 2 for query, 4 for database, added up, to a compressed `.npz` file."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a compressed `.npz` file with one byte per row: 1 for train, 2 for query, 4 for database, added up.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
         n_rows = 1 + max(int(rows.max(initial=0)) for rows in (self.train, self.query, self.database))
         roles = np.zeros(n_rows, dtype=np.uint8)
         for role, rows in ((1, self.train), (2, self.query), (4, self.database)):
@@ -49,8 +77,19 @@ class Split:
         np.savez_compressed(Path(path), roles=roles)
 
     @classmethod
-    def load(cls, path) -> Split:
-        """A split written by `save`."""
+    def load(cls, path: str | os.PathLike[str]) -> Split:
+        """Read a split that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Split
+            The split.
+        """
         with np.load(path, allow_pickle=False) as stored:
             roles = stored["roles"]
         return cls(*(np.flatnonzero(roles & role) for role in (1, 2, 4)))
@@ -58,7 +97,23 @@ class Split:
 
 @dataclass(frozen=True)
 class Measure:
-    """One metric with its conventions: `map` or `ndcg`, a cutoff or None, and for NDCG a gain."""
+    """A metric with its conventions.
+
+    Parameters
+    ----------
+    metric : {"map", "ndcg"}
+        The metric.
+    cutoff : int, default=None
+        How many ranks count; the full ranking if None.
+    gain : {"binary", "scaled", "shared"}, default=""
+        Gain of NDCG.
+
+    Examples
+    --------
+    >>> from hbmp.protocols import Measure
+    >>> Measure("map", 5000).name, Measure("ndcg", gain="shared").name
+    ('map@5000', 'ndcg-shared')
+    """
 
     metric: str
     cutoff: int | None = None
@@ -66,7 +121,7 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """For example "map", "map@5000", "ndcg-shared"."""
+        """Name of the score, such as "map", "map@5000" or "ndcg-shared"."""
         return self.metric + (f"-{self.gain}" if self.gain else "") + (f"@{self.cutoff}" if self.cutoff else "")
 
     @property
@@ -75,13 +130,28 @@ class Measure:
         ranking = f"the first {self.cutoff:,} items" if self.cutoff else "the full ranking"
         if self.metric == "map":
             return (
-                f"{self.name}: mean average precision over {ranking}, divided by the hits found there, queries without "
-                "a hit left out"
+                f"{self.name}: mean average precision over {ranking}, divided by the hits among these; queries "
+                "without a hit are left out"
             )
         return f"{self.name}: NDCG over {ranking}, gain {_GAIN_TEXT[self.gain]}"
 
-    def scorer(self, relevance, *, ties: str, largest_grade: float | None):
-        """The value for one ranked list, as `metrics.score_together` takes it."""
+    def scorer(self, relevance: metrics.Relevance, *, ties: str, largest_grade: float | None) -> Callable[[Any], float]:
+        """The metric of one ranked list, for `metrics.score_together`.
+
+        Parameters
+        ----------
+        relevance : Relevance
+            Grades of all queries.
+        ties : str
+            Tie rule.
+        largest_grade : float or None
+            Largest grade, for the scaled gain.
+
+        Returns
+        -------
+        callable
+            Maps a ranked list to its score.
+        """
         if self.metric == "map":
             return metrics.average_precision_scorer(relevance.shape[1], cutoff=self.cutoff, ties=ties)
         largest = largest_grade if self.gain == "scaled" else None
@@ -91,8 +161,31 @@ class Measure:
 class Protocol:
     """Base of all protocols. A subclass stores its sizes and defines `split`.
 
-    `data` names the data set of the paper; `drawing` and `neighbours` are the words a caption prints; `measures` the
-    metrics, the first of which is the protocol's own.
+    Attributes
+    ----------
+    data : str
+        Name of the paper's data set.
+    neighbours : str
+        Words for the caption: what is relevant.
+    measures : tuple of Measure
+        The metrics; the first one is the protocol's own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp import datasets
+    >>> from hbmp.protocols import Measure, Protocol, Split
+    >>> class Halves(Protocol):
+    ...     measures = (Measure("map"),)
+    ...     def split(self, data, seed):
+    ...         train, query = np.split(np.random.default_rng(seed).permutation(len(data)), [len(data) // 2])
+    ...         return Split(np.sort(train), np.sort(query), np.sort(train))
+    >>> digits = datasets.load("digits")
+    >>> split = Halves().split(digits, seed=0)
+    >>> signs = np.where(digits.features > 0.5, 1, -1).astype(np.int8)
+    >>> scores = Halves().evaluate(signs[split.query], signs[split.database], digits, split)
+    >>> sorted(scores)
+    ['map', 'map.tie-aware']
     """
 
     data = ""
@@ -101,63 +194,174 @@ class Protocol:
 
     @property
     def name(self) -> str:
-        """The name of the protocol: its file's, with hyphens."""
+        """Name of the protocol: the name of its file, with hyphens."""
         return type(self).__module__.rpartition(".")[2].replace("_", "-")
 
     @property
     def drawing(self) -> str:
-        """How training, query and database items are drawn, in words."""
+        """Words for the caption: how training, query and database items are drawn."""
         raise NotImplementedError
 
     @property
     def caption(self) -> str:
-        """What a table prints below itself: split, neighbours, cutoff, denominator, tie rule and gain."""
+        """The caption of a table: split, relevance, cutoff, denominator, tie rule and gain."""
         measured = ". ".join(measure.caption for measure in self.measures)
         return (
             f"{self.name}: {self.drawing} {self.neighbours} {measured}. Items at equal distance keep the order of the "
-            "database; “tie-aware” is the mean over all their orders."
+            "database; “tie-aware” is the mean over all orders of such items."
         )
 
-    def labels(self, data):
-        """What the method learns from and what decides relevance: (n,) classes, (n, c) labels, or None."""
+    def labels(self, data: Data) -> NDArray[Any] | None:
+        """Labels that the method learns from and that decide relevance.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, c), or None
+            Classes, 0/1 labels, or nothing.
+        """
         return data.labels
 
-    def features(self, data, split: Split) -> np.ndarray | None:
-        """What the method sees, (n, d), for all rows; None where the data have no features."""
+    def features(self, data: Data, split: Split) -> NDArray[Any] | None:
+        """Features that the method learns from.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        split : Split
+            The split.
+
+        Returns
+        -------
+        ndarray of shape (n, d), or None
+            Features of all rows; None if the data have none.
+        """
         return data.features
 
-    def split(self, data, seed: int) -> Split:
-        """Draw the split of `data` for a seed."""
+    def split(self, data: Data, seed: int) -> Split:
+        """Draw the split of a data set.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        Split
+            Training, query and database rows.
+        """
         raise NotImplementedError
 
-    def relevance(self, data, split: Split) -> metrics.Relevance:
-        """What is relevant to the split's queries in its database."""
+    def relevance(self, data: Data, split: Split) -> metrics.Relevance:
+        """Relevance of the database for the queries of a split.
+
+        Parameters
+        ----------
+        data : Data
+            The data set.
+        split : Split
+            The split.
+
+        Returns
+        -------
+        Relevance
+            Grades of the database for each query.
+        """
         labels = self.labels(data)
-        kind = metrics.SameClass if np.ndim(labels) == 1 else metrics.SharedLabels
-        return kind(labels[split.query], labels[split.database])
+        if labels is None:
+            raise ValueError(f"{self.name} defines relevance by labels, and {data.name} has none. Use other data.")
+        kind: type = metrics.SharesClass if np.ndim(labels) == 1 else metrics.CountsSharedLabels
+        relevance: metrics.Relevance = kind(labels[split.query], labels[split.database])
+        return relevance
 
     def evaluate(
-        self, query_codes, database_codes, data, split, *, bit_weights=None, query_scores=None
+        self,
+        query_codes: ArrayLike,
+        database_codes: ArrayLike,
+        data: Data,
+        split: Split,
+        *,
+        bit_weights: ArrayLike | None = None,
+        query_scores: ArrayLike | None = None,
     ) -> dict[str, float]:
-        """All scores of codes (n_query, bits) and (n_database, bits); the module says how they are named.
+        """Compute all scores of codes.
 
-        query_scores (n_query, bits): the queries before the sign, for the real-valued readings.
+        Parameters
+        ----------
+        query_codes : array-like of shape (n_query, bits)
+            Codes of the queries.
+        database_codes : array-like of shape (n_database, bits)
+            Codes of the database.
+        data : Data
+            The data set.
+        split : Split
+            The split.
+        bit_weights : array-like of shape (bits,), default=None
+            Weights of the bits, for the weighted readings.
+        query_scores : array-like of shape (n_query, bits), default=None
+            The queries before the sign, for the real-valued readings.
+
+        Returns
+        -------
+        dict of str to float
+            Scores by name; see the module.
         """
         return self.evaluate_with_curve(
             query_codes, database_codes, data, split, bit_weights=bit_weights, query_scores=query_scores
         )[0]
 
     def evaluate_with_curve(
-        self, query_codes, database_codes, data, split, *, bit_weights=None, query_scores=None, n_points=30
-    ) -> tuple[dict[str, float], dict[str, list]]:
-        """All scores, and the precision–recall curve by the method's distance at about `n_points` ranks, for JSON."""
+        self,
+        query_codes: ArrayLike,
+        database_codes: ArrayLike,
+        data: Data,
+        split: Split,
+        *,
+        bit_weights: ArrayLike | None = None,
+        query_scores: ArrayLike | None = None,
+        n_points: int = 30,
+    ) -> tuple[dict[str, float], dict[str, list[float]]]:
+        """Compute all scores, and the precision–recall curve by the method's own distance.
+
+        Parameters
+        ----------
+        query_codes : array-like of shape (n_query, bits)
+            Codes of the queries.
+        database_codes : array-like of shape (n_database, bits)
+            Codes of the database.
+        data : Data
+            The data set.
+        split : Split
+            The split.
+        bit_weights : array-like of shape (bits,), default=None
+            Weights of the bits, for the weighted readings.
+        query_scores : array-like of shape (n_query, bits), default=None
+            The queries before the sign, for the real-valued readings.
+        n_points : int, default=30
+            Approximate number of ranks of the curve.
+
+        Returns
+        -------
+        scores : dict of str to float
+            Scores by name.
+        curve : dict of str to list
+            "rank", "precision" and "recall", rounded for JSON.
+        """
         weights = None if bit_weights is None or np.ptp(bit_weights) == 0 else np.asarray(bit_weights)
         relevance = metrics.remembered(self.relevance(data, split))
         largest = metrics.find_largest_grade(relevance) if any(m.gain == "scaled" for m in self.measures) else None
         ranks = metrics.curve_ranks(relevance.shape[1], n_points)
-        values: dict[str, np.ndarray] = {}
+        values: dict[str, NDArray[Any]] = {}
         for ranking in _rankings(query_codes, query_scores, weights):
-            scorers = {
+            scorers: dict[str, Callable[[Any], Any]] = {
                 measure.name + reading: measure.scorer(relevance, ties=ties, largest_grade=largest)
                 for measure in self.measures
                 for reading, ties in ranking.readings.items()
@@ -178,16 +382,16 @@ class Protocol:
 
 @dataclass(frozen=True)
 class _Ranking:
-    """One way to order the database, and the readings taken of it: name after the metric's → tie rule."""
+    """One order of the database, and the readings computed from it: suffix of the score's name → tie rule."""
 
-    queries: np.ndarray
-    weights: np.ndarray | None
+    queries: ArrayLike
+    weights: ArrayLike | None
     readings: dict[str, str]
     by_the_methods_distance: bool = False
 
 
-def _rankings(query_codes, query_scores, weights) -> list[_Ranking]:
-    """Plain, weighted and real-valued; weighted ones only where the weights differ."""
+def _rankings(query_codes: ArrayLike, query_scores: ArrayLike | None, weights: ArrayLike | None) -> list[_Ranking]:
+    """Plain, weighted and real-valued rankings; weighted ones only if the weights differ."""
     plain = {"": "database", ".tie-aware": "average"}
     rankings = [_Ranking(query_codes, None, plain, by_the_methods_distance=weights is None)]
     if weights is not None:
@@ -200,56 +404,56 @@ def _rankings(query_codes, query_scores, weights) -> list[_Ranking]:
     return rankings
 
 
-def _mean(column: np.ndarray) -> float:
-    """Mean over the queries that were not dropped; NaN where all were."""
+def _mean(column: NDArray[Any]) -> float:
+    """Mean over the queries that were not dropped; NaN if all were."""
     return float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")
 
 
 def ndcg_measures(cutoff: int | None = None) -> tuple[Measure, ...]:
-    """NDCG in its three readings: published numbers do not say which of them they are."""
+    """NDCG in its three readings: published numbers rarely state which one they are."""
     return tuple(Measure("ndcg", cutoff, gain) for gain in GAINS)
 
 
-def draw_per_class(classes: np.ndarray, counts: tuple[int, ...], seed: int) -> list[np.ndarray]:
-    """Disjoint sorted index arrays, one for each count, with that many items of every class."""
+def draw_per_class(classes: NDArray[Any], counts: tuple[int, ...], seed: int) -> list[NDArray[Any]]:
+    """Disjoint sorted index arrays, one per count, with that many items of every class."""
     rng = np.random.default_rng(seed)
-    drawn: list[list[np.ndarray]] = [[] for _ in counts]
+    drawn: list[list[NDArray[Any]]] = [[] for _ in counts]
     for value in np.unique(classes):
         rows = rng.permutation(np.flatnonzero(classes == value))
         if len(rows) < sum(counts):
             raise ValueError(
-                f"The protocol draws {sum(counts)} items of every class, class {value} has {len(rows)}. "
-                "Use the whole data set, or set fewer items a class."
+                f"The protocol draws {sum(counts)} items per class, and class {value} has {len(rows)}. "
+                "Use the whole data set, or set fewer items per class."
             )
         for part, piece in zip(drawn, np.split(rows, np.cumsum(counts))[:-1], strict=True):
             part.append(piece)
     return [np.sort(np.concatenate(part)) for part in drawn]
 
 
-def all_but(n_rows: int, left_out: np.ndarray) -> np.ndarray:
-    """The indices below n_rows that are not left out, sorted."""
+def all_but(n_rows: int, left_out: NDArray[Any]) -> NDArray[Any]:
+    """The sorted indices below n_rows without those left out."""
     kept = np.ones(n_rows, dtype=bool)
     kept[left_out] = False
     return np.flatnonzero(kept)
 
 
-def need_classes(data) -> np.ndarray:
-    """One class an item, (n,), or one sentence saying what is wrong."""
+def need_classes(data: Data) -> NDArray[Any]:
+    """One class per item, (n,), or an error of one sentence."""
     if data.labels is None or np.ndim(data.labels) != 1:
-        found = "no labels" if data.labels is None else f"label sets of shape {np.shape(data.labels)}"
-        raise ValueError(f"This protocol needs one class an item; {data.name} has {found}. Use another data set.")
+        found = "no labels" if data.labels is None else f"a label matrix of shape {np.shape(data.labels)}"
+        raise ValueError(f"This protocol needs one class per item; {data.name} has {found}. Use another data set.")
     return np.asarray(data.labels)
 
 
-def need_label_sets(data) -> np.ndarray:
-    """Rows of 0/1 labels, (n, c), or one sentence saying what is wrong."""
+def need_label_sets(data: Data) -> NDArray[Any]:
+    """Rows of 0/1 labels, (n, c), or an error of one sentence."""
     if data.labels is None or np.ndim(data.labels) != 2:
-        found = "no labels" if data.labels is None else "one class an item"
+        found = "no labels" if data.labels is None else "one class per item"
         raise ValueError(f"This protocol needs rows of 0/1 labels; {data.name} has {found}. Use another data set.")
     return np.asarray(data.labels)
 
 
-def given_split(data) -> np.ndarray:
+def given_split(data: Data) -> NDArray[Any]:
     """The split that comes with the data, (n,): 0 query, 1 train, 2 further database, -1 unused."""
     if data.split is None:
         raise ValueError(f"This protocol uses the split that comes with the data; {data.name} has none. Add `split`.")

@@ -1,0 +1,30 @@
+# Written by scripts/write_stubs.py: the eager form of the lazy imports in __init__.py.
+
+from hbmp.methods.bihalf import BiHalf as BiHalf
+from hbmp.methods.cca_itq import CCAITQ as CCAITQ
+from hbmp.methods.cnnh import CNNH as CNNH
+from hbmp.methods.csq import CSQ as CSQ
+from hbmp.methods.dpn import DPN as DPN
+from hbmp.methods.dpsh import DPSH as DPSH
+from hbmp.methods.drsch import DRSCH as DRSCH
+from hbmp.methods.dsrh import DSRH as DSRH
+from hbmp.methods.dtsh import DTSH as DTSH
+from hbmp.methods.fasthash import FastHash as FastHash
+from hbmp.methods.greedyhash import GreedyHash as GreedyHash
+from hbmp.methods.hashnet import HashNet as HashNet
+from hbmp.methods.hbmp import HBMP as HBMP
+from hbmp.methods.hyp2 import HyP2 as HyP2
+from hbmp.methods.itq import ITQ as ITQ
+from hbmp.methods.ksh import KSH as KSH
+from hbmp.methods.lsh import LSH as LSH
+from hbmp.methods.mihash import MIHash as MIHash
+from hbmp.methods.orthohash import OrthoHash as OrthoHash
+from hbmp.methods.pca_rotation import PCARotation as PCARotation
+from hbmp.methods.pca_sign import PCASign as PCASign
+from hbmp.methods.sdh import SDH as SDH
+from hbmp.methods.sdr import SDR as SDR
+from hbmp.methods.sh import SH as SH
+from hbmp.methods.structhash import StructHash as StructHash
+from hbmp.methods.triplet_bqp import TripletBQP as TripletBQP
+from hbmp.methods.tsh import TSH as TSH
+from hbmp.methods.vdsh import VDSH as VDSH
