@@ -38,7 +38,8 @@ def _folder_stub(folder: str) -> str:
     tree = ast.parse(Path(package.__file__ or "").read_text(encoding="utf-8"))
     public = set(getattr(package, "__all__", ()))
     imports, functions = [], []
-    for node in tree.body:
+    typed = [node for block in tree.body if isinstance(block, ast.If) for node in block.body]  # TYPE_CHECKING
+    for node in [*typed, *tree.body]:
         if isinstance(node, ast.ImportFrom) and node.module != "__future__":
             names = [alias.name for alias in node.names]
             imports += [f"from {node.module} import {name}" + f" as {name}" * (name in public) for name in names]
@@ -50,6 +51,8 @@ def _folder_stub(folder: str) -> str:
         found = catalog.load(folder, name)
         imports.append(f"from hbmp.{folder}.{name} import {found.__name__} as {found.__name__}")
     parts = [_NOTE, *sorted(imports), ""]
+    if any("Any" in function for function in functions):
+        parts.insert(1, "from typing import Any\n")
     return "\n".join([*parts, *functions, ""] if functions else parts)
 
 

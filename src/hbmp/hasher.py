@@ -13,18 +13,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hbmp import hamming
 from hbmp._core import catalog, storage
-from hbmp._core.labels import as_array
+from hbmp._core.labels import as_targets
 from hbmp.images import as_images, is_images
 
 _ROWS = 16_384  # rows projected at a time
 
 
-class Hasher(TransformerMixin, BaseEstimator):
+class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base class of all methods: features in, codes in {-1, +1} out.
 
     Attributes
@@ -84,10 +84,11 @@ class Hasher(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or Images
+        X : array-like or sparse matrix of shape (n, d), or Images
             Features, or images for methods with `takes_images`.
         y : array-like of shape (n,) or (n, n_labels), sparse matrix or None, default=None
-            Classes, or 0/1 labels for multi-label data. Methods that are not `supervised` may ignore it.
+            Classes; or, for multi-label data, 0/1 labels or lists of names such as [["cat", "dog"], ["cat"]]. Methods
+            that are not `supervised` may ignore it.
 
         Returns
         -------
@@ -99,7 +100,10 @@ class Hasher(TransformerMixin, BaseEstimator):
         if y is None and self.supervised:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if y is not None:
-            y = y if sparse.issparse(y) else as_array(y)
+            y, names = as_targets(y)
+            self.__dict__.pop("label_names_", None)  # of an earlier fit
+            if names is not None:
+                self.label_names_ = names
             if y.ndim == 0 or y.shape[0] != len(X):
                 raise ValueError(f"X has {len(X)} rows but y has shape {y.shape}; every row needs its label.")
         self.bit_weights_ = np.ones(self.n_bits)
@@ -152,7 +156,7 @@ class Hasher(TransformerMixin, BaseEstimator):
         """
         from hbmp.metrics import self_retrieval_map
 
-        return float(self_retrieval_map(self.transform(X), y, bit_weights=self.bit_weights_))
+        return float(self_retrieval_map(np.asarray(self.transform(X)), as_targets(y)[0], bit_weights=self.bit_weights_))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as a directory of `model.json` and `arrays.safetensors`.
@@ -186,6 +190,8 @@ class Hasher(TransformerMixin, BaseEstimator):
             return as_images(X)
         if not reset and self.fitted_on_images:
             raise ValueError(f"This {name} takes images, found {_described(X)}.")
+        if sparse.issparse(X):
+            X = X.toarray()
         return validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
 
     def _by_blocks(self, X: Any, score: Callable[[Any], np.ndarray], dtype: Any = np.float32) -> np.ndarray:
@@ -212,6 +218,7 @@ class Hasher(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # codes are int8 for features of any type
         tags.target_tags.required = self.supervised
         tags.target_tags.two_d_labels = True

@@ -46,8 +46,8 @@ def test_codes_scores_and_weights_have_the_promised_form(name, blobs):
 @pytest.mark.parametrize("name", METHODS)
 def test_class_carries_its_facts(name):
     cls = hbmp.get_method(name)
-    assert isinstance(cls.paper, str)
-    assert cls.paper
+    assert isinstance(cls.citation, str)
+    assert cls.citation
     assert isinstance(cls.supervised, bool)
     assert len(cls.__doc__) > 40
 

@@ -16,6 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from hbmp._core.machine import allowed_cores
+
+MANY_OPERATIONS = 5e9  # per step, from which on a second thread is worth its waiting
+
 
 @functools.cache
 def has_torch() -> bool:
@@ -93,15 +97,17 @@ def autocast(device: str, precision: str) -> Any:
 
 @contextlib.contextmanager
 def threads_for(operations: float) -> Iterator[None]:
-    """Limit torch to one thread for fewer than 5e8 operations, where a second thread costs more than it saves."""
+    """One torch thread while operations per step are few, otherwise as many as this process may use.
+
+    Threads wait for each other by spinning, which costs the most where other processes take their cores.
+    """
     if not has_torch():
         yield
         return
     import torch
 
     before = torch.get_num_threads()
-    if operations < 5e8:
-        torch.set_num_threads(1)
+    torch.set_num_threads(1 if operations < MANY_OPERATIONS else min(before, allowed_cores()))
     try:
         yield
     finally:
@@ -114,3 +120,12 @@ def _has_cuda() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra and torch on one thread, for work made of many small steps."""
+    from threadpoolctl import threadpool_limits
+
+    with threads_for(0), threadpool_limits(1):
+        yield

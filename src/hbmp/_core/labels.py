@@ -27,6 +27,39 @@ def as_array(y, name: str = "y") -> np.ndarray:
         raise ValueError(f"{name} holds sequences of unequal length; {_SEVERAL}") from error
 
 
+def as_targets(y) -> tuple[np.ndarray | sparse.spmatrix | sparse.sparray, np.ndarray | None]:
+    """(labels as arrays, names of the columns): classes (n,), rows of 0/1, or lists of label names made into such rows.
+
+    A column of a table, also one of a DataFrame, holds classes.
+    """
+    if sparse.issparse(y):
+        return y, None
+    if are_label_lists(y):
+        names = np.unique([str(label) for labels in y for label in labels])
+        return as_label_rows(y, names), names
+    found = as_array(y)
+    return (found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found), None
+
+
+def as_label_rows(label_lists, names: np.ndarray, what: str = "y") -> np.ndarray:
+    """Lists of label names as rows of 0/1, one column for each of the sorted `names`."""
+    rows = np.zeros((len(label_lists), len(names)), dtype=np.float32)
+    column = {name: position for position, name in enumerate(names.tolist())}
+    for row, labels in zip(rows, label_lists, strict=True):
+        unknown = [label for label in labels if str(label) not in column]
+        if unknown:
+            raise ValueError(f"{what} contains the label {unknown[0]!r}, which training data do not have.")
+        row[[column[str(label)] for label in labels]] = 1
+    return rows
+
+
+def are_label_lists(y) -> bool:
+    """Whether y is a sequence of collections of label names."""
+    if not isinstance(y, (list, tuple)) or not all(isinstance(row, (list, tuple, set, frozenset)) for row in y):
+        return False
+    return any(isinstance(label, str) for row in y for label in row)
+
+
 def as_classes(y, name: str = "y") -> np.ndarray:
     """One class per instance, shape (n,), of any sortable type."""
     classes = as_array(y, name)
@@ -36,6 +69,8 @@ def as_classes(y, name: str = "y") -> np.ndarray:
         raise ValueError(f"{name} must hold one class per instance, shape (n,); found shape {classes.shape}.")
     if classes.dtype.kind in "fc" and not np.isfinite(classes).all():
         raise ValueError(f"{name} holds NaN or infinity; every instance needs a class.")
+    if classes.dtype.kind == "f" and (classes != np.trunc(classes)).any():
+        raise ValueError(f"Unknown label type: {name} is continuous, for example {_fraction(classes)}. Pass classes.")
     if classes.dtype.kind in "mMOT" and _any_missing(classes):
         raise ValueError(f"{name} holds missing values; every instance needs a class.")
     if classes.dtype == object:
@@ -74,6 +109,10 @@ def distinct_rows(rows: np.ndarray):
     keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
     _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     return rows[first], inverse.reshape(-1), counts
+
+
+def _fraction(values: np.ndarray) -> float:
+    return float(values[values != np.trunc(values)][0])
 
 
 def _sortable(classes: np.ndarray) -> bool:

@@ -36,6 +36,27 @@ def versions() -> dict[str, str]:
     return found
 
 
+def allowed_cores() -> int:
+    """Cores this process may use: by its affinity, the quota of its control group, and OMP_NUM_THREADS."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    limits = [affinity, _quota(), int(wanted) if wanted.isdigit() and int(wanted) else affinity]
+    return max(1, min(limits))
+
+
+def _quota(folder: Path = Path("/sys/fs/cgroup")) -> int:
+    """Whole cores of the control group's quota; all of the machine's where there is none."""
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text().split()[:2]
+        else:
+            quota = (folder / "cpu" / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu" / "cpu.cfs_period_us").read_text()
+        return max(1, int(quota) // int(period)) if quota.isdigit() else os.cpu_count() or 1
+    except (OSError, ValueError):
+        return os.cpu_count() or 1
+
+
 def _cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

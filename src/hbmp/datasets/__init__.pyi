@@ -8,6 +8,9 @@ from hbmp.datasets._shared.base import data_dir as data_dir
 from hbmp.datasets._shared.base import get as get
 from hbmp.datasets._shared.base import load as load
 from hbmp.datasets._shared.base import names as names
+from hbmp.datasets._shared.fetch import Fetched as Fetched
+from hbmp.datasets._shared.fetch import fetch as fetch
+from hbmp.datasets._shared.pack import pack_images as pack_images
 from hbmp.datasets.cifar10 import CIFAR10 as CIFAR10
 from hbmp.datasets.coco import COCO as COCO
 from hbmp.datasets.digits import Digits as Digits

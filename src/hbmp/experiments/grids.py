@@ -187,7 +187,7 @@ def _methods() -> tuple[str, ...]:
 
 
 def _needs_labels(method: str) -> bool:
-    return get_method(method).supervised
+    return bool(get_method(method).supervised)
 
 
 def _side_by_side(protocol: str, data: str, bits: Sequence[int], seeds: Sequence[int], method: str) -> list[Cell]:

@@ -262,7 +262,7 @@ def made_by(method: Hasher, cell: Cell, device: str) -> Record:
     ['device', 'machine', 'plan', 'settings', 'source']
     """
     plan = getattr(method, "plan_", None)
-    if hasattr(plan, "as_dict"):
+    if plan is not None and hasattr(plan, "as_dict"):
         plan = plan.as_dict()
     return {
         "settings": settings_of(method),

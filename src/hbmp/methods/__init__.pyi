@@ -1,5 +1,7 @@
 # Written by scripts/write_stubs.py: the eager form of the lazy imports in __init__.py.
 
+from hbmp.methods._shared.making import make_method as make_method
+from hbmp.methods._shared.making import make_piece as make_piece
 from hbmp.methods.bihalf import BiHalf as BiHalf
 from hbmp.methods.cca_itq import CCAITQ as CCAITQ
 from hbmp.methods.cnnh import CNNH as CNNH

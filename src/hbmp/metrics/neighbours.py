@@ -11,6 +11,7 @@ exactly, and blocks of any size give the same neighbours. Ties at the k-th cosin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,8 +57,8 @@ class Nearest:
         self,
         query_vectors: ArrayLike,
         database_vectors: ArrayLike,
-        query_labels=None,
-        database_labels=None,
+        query_labels: Any = None,
+        database_labels: Any = None,
         *,
         levels: Sequence[int] = (10,),
         label_grade: int = 0,
@@ -98,8 +99,8 @@ def neighbour_recall(
     database_vectors: ArrayLike,
     *,
     k: int = 10,
-    query_labels=None,
-    database_labels=None,
+    query_labels: Any = None,
+    database_labels: Any = None,
     bit_weights: ArrayLike | None = None,
     cutoff: int | None = None,
     ties: str = "database",
@@ -167,7 +168,8 @@ def _among_nearest(cosines: NDArray[np.float64], k: int) -> NDArray[np.bool_]:
     above = cosines > last
     equal = (cosines == last) & eligible
     spare = k - np.count_nonzero(above, axis=1, keepdims=True)
-    return above | (equal & (np.cumsum(equal, axis=1) <= spare))
+    among: NDArray[np.bool_] = above | (equal & (np.cumsum(equal, axis=1) <= spare))
+    return among
 
 
 def _unit_rows(vectors: ArrayLike, name: str) -> NDArray[np.float64]:

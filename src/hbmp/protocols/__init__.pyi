@@ -1,5 +1,7 @@
 # Written by scripts/write_stubs.py: the eager form of the lazy imports in __init__.py.
 
+from typing import Any
+
 from hbmp.protocols._shared.base import Measure as Measure
 from hbmp.protocols._shared.base import Protocol as Protocol
 from hbmp.protocols._shared.base import Split as Split
@@ -13,4 +15,4 @@ from hbmp.protocols.nus_2 import Nus2 as Nus2
 from hbmp.protocols.voc2007 import VOC2007 as VOC2007
 
 def names() -> tuple[str, ...]: ...
-def get(name: str, **settings) -> Protocol: ...
+def get(name: str, **settings: Any) -> Protocol: ...

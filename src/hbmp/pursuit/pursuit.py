@@ -38,7 +38,7 @@ def infer_codes(
     improve: str = "one-flip",
     item_weights: Any = None,
     diagonal: str = "ignore",
-    tol: float = 1e-6,
+    tol: float = 0.0,
     random_state: int | np.random.Generator | None = 0,
     restarts: int | str = "auto",
     weighting: str = "least-squares",
@@ -68,10 +68,10 @@ def infer_codes(
         Weights of the items: the number of instances, its square root, or given numbers. None weights all equally.
     diagonal : {"ignore", "fit"}, default="ignore"
         Whether the affinity of an item to itself is left out of the fit. "fit" is Eq. 10 of the paper.
-    tol : float, default=1e-6
-        Relative residual at which to stop before `n_bits`. With `tol <= 1e-6` the codes have at least one bit per
-        pair of items, and with 0 always `n_bits`: further bits explain the affinity again, and such codes tolerate
-        more bit errors.
+    tol : float, default=0.0
+        Relative residual at which to stop before `n_bits`; 0 always gives `n_bits`. With `tol <= 1e-6` the codes have
+        at least one bit per pair of items: further bits explain the affinity again, and such codes tolerate more bit
+        errors.
     random_state : int, Generator or None, default=0
         Seed of the starts in degenerate eigenspaces.
     restarts : int or "auto", default="auto"

@@ -9,21 +9,24 @@ stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.Encoder`,
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from hbmp._core.device import require_torch
+from hbmp._core.device import one_thread, require_torch
+from hbmp._core.labels import are_label_lists, as_classes, as_label_rows
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
+from hbmp.images import is_images
 from hbmp.methods.hbmp.encoder import Encoder
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
-from hbmp.methods.hbmp.select import Choice, select, shrink
-from hbmp.methods.hbmp.targets import infer, pursue
+from hbmp.methods.hbmp.select import select
+from hbmp.methods.hbmp.targets import Target, infer, pursue, shrink
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.codebook import CodeBook
 
@@ -242,6 +245,11 @@ class HBMP(Hasher):
         return cls(n_bits, **{**published, **settings})
 
     def _fit(self, X, y) -> None:
+        with nullcontext() if is_images(X) else one_thread():
+            self._learn(X, y)
+
+    def _learn(self, X, y) -> None:
+        """The three stages."""
         rng = as_generator(self.random_state)
         plan = resolve(self.get_params(deep=False), DataFacts.of(X, y))
         if plan.unlabelled:
@@ -251,9 +259,9 @@ class HBMP(Hasher):
             require_torch("HBMP with labels" if y is not None else type(plan.function).__name__)
         X = self._items(X, y, rng)
         targets = pursue(plan, X, y, draw_seed(rng))
-        choice = select(targets, plan, X, y, rng)
-        encoder = Encoder.fit(X, y, choice.target, plan, draw_seed(rng))
-        self._adopt(encoder, choice, plan, labelled=y is not None)
+        target = select(targets, plan, X, y, rng)
+        encoder = Encoder.fit(X, y, target, plan, draw_seed(rng))
+        self._adopt(encoder, target, plan, labelled=y is not None)
 
     def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
@@ -269,10 +277,10 @@ class HBMP(Hasher):
             return X
         return X[np.sort(rng.choice(len(X), self.max_items, replace=False))]
 
-    def _adopt(self, encoder: Encoder, choice: Choice, plan: Plan, *, labelled: bool) -> None:
+    def _adopt(self, encoder: Encoder, target: Target, plan: Plan, *, labelled: bool) -> None:
         """Keep what was learned and how."""
-        self.plan_, self.encoder_ = plan.settled(choice.target.settings, choice.weight_share), encoder
-        book = choice.target.book
+        self.plan_, self.encoder_ = plan.settled(target.settings), encoder
+        book = target.book
         self.codebook_ = book.prefix(self.n_bits) if plan.extra_bits else book
         if not labelled:
             self.codebook_.affinity = None  # the hash function places instances
@@ -311,15 +319,28 @@ class HBMP(Hasher):
         Parameters
         ----------
         labels : array-like of shape (m,) or (m, n_labels)
-            Classes, or rows of 0/1 labels, as `fit` took them.
+            Classes, rows of 0/1 labels, or lists of label names, as `fit` took them.
 
         Returns
         -------
         ndarray of shape (m, n_bits), int8
+
+        Raises
+        ------
+        ValueError
+            If a class or label name is not in the training data.
         """
         check_is_fitted(self)
         if self.codebook_.affinity is None:
             raise ValueError("This model was fitted without labels; `transform` gives the code of any feature vector.")
+        if (names := getattr(self, "label_names_", None)) is not None and are_label_lists(labels):
+            return self.codebook_.encode(as_label_rows(labels, names, "labels"))
+        if (known := _known_classes(self.codebook_.affinity)) is not None:
+            labels = as_classes(labels, "labels")
+            unseen = ~np.isin(labels, known)
+            if unseen.any() and labels.dtype.kind == known.dtype.kind:
+                found = labels[unseen].tolist()[0]
+                raise ValueError(f"No class {found!r} in the training data, which have {len(known)} classes.")
         return self.codebook_.encode(labels)
 
     def infer(self, y, random_state: int = 0, *, X=None) -> CodeBook:
@@ -348,7 +369,7 @@ class HBMP(Hasher):
     def after_load(self) -> None:
         """Models of format 1 hold the parts of the encoder as attributes, and no plan."""
         if not hasattr(self, "encoder_") and hasattr(self, "function_"):
-            of_model = vars(self)
+            of_model: dict[str, Any] = self.__dict__
             share = float(of_model.pop("label_share_", 0.0))
             votes, queries = of_model.pop("votes_", None), of_model.pop("queries_", None)
             unmatched = float(of_model.get("unmatched_", 0.0))
@@ -369,6 +390,13 @@ class HBMP(Hasher):
         if hasattr(self, "encoder_"):
             self.function_ = self.encoder_.function
             self.recall_ = getattr(self.function_, "recall_", None)
+
+
+def _known_classes(affinity) -> np.ndarray | None:
+    """The classes behind a fitted affinity; None where items are label sets."""
+    while (found := getattr(affinity, "classes_", None)) is None and hasattr(affinity, "base_"):
+        affinity = affinity.base_
+    return found
 
 
 def _named(affinity, y):

@@ -7,11 +7,12 @@
 | decision        | features, classes              | features, multi-label | images, classes     | images, multi-label |
 |:----------------|:-------------------------------|:----------------------|:--------------------|:--------------------|
 | function        | kernel, mlp from 20,000 rows   | the same              | network             | network             |
-| feature_share   | chosen from `FEATURE_SHARES`   | chosen                | 0.5                 | 0.5                 |
-| centre_share    | 0                              | chosen: 0 or 0.25     | 0                   | 0                   |
-| intercept       | no                             | chosen                | no                  | no                  |
-| label_share     | `LABEL_SHARE`                  | `LABEL_SHARE`         | that, many images 0 | `LABEL_SHARE`       |
-| weight_share    | chosen from `WEIGHT_SHARES`    | chosen                | 0.5                 | 0.5                 |
+| feature_share   | chosen from `FEATURE_SHARES`   | 0.7                   | 0.5                 | 0.5                 |
+| centre_share    | 0                              | 0                     | 0                   | 0                   |
+| intercept       | no                             | where sets overlap    | no                  | no                  |
+| label_share     | 0.5                            | 0.25                  | 0.25, many images 0 | 0.25                |
+| label_queries   | no                             | yes                   | with label scores   | yes                 |
+| weight_share    | 0.5                            | 0.5                   | 0.5                 | 0.5                 |
 | contrast_share  | 0.25, below 2,000 rows 0       | 0.5, likewise         | 0.75                | 0.25                |
 | bagging         | yes, below 2,000 rows no       | no                    | no                  | no                  |
 | neighbours      | no                             | yes                   | no                  | no                  |
@@ -19,8 +20,9 @@
 | normalise       | no                             | no                    | many: yes           | no                  |
 | item_weights    | none                           | "count"               | none                | "count"             |
 
-Nothing is chosen below `FEWEST` rows; the first value of each menu in `UNCHOSEN` stands. Without labels there is one
-decision: "auto" settings rebuild the features, any other affinity is inferred on the rows themselves.
+Below `FEWEST` rows the feature share of classes is 0.5. Label sets overlap where there are more than twice as many
+of them as labels. Without labels there is one decision: "auto" settings rebuild the features, any other affinity is
+inferred on the rows themselves, with the weights of the pursuit.
 """
 
 from __future__ import annotations
@@ -45,13 +47,9 @@ from hbmp.methods._shared.function import copied, function_for, suited_to
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 FEATURE_SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
-CENTRE_SHARES = (0.0, 0.25)
-WEIGHT_SHARES = (0.0, 0.5, 1.0)
-UNCHOSEN = {"feature_share": 0.5, "centre_share": 0.0, "intercept": False, "weight_share": 0.5}
-LABEL_SHARE = 0.25
+FEATURE_SHARE, OF_LABEL_SETS = 0.5, 0.7  # where there is no choice
 
 FEWEST = 200  # rows from which on something is held out
-MOST_LABEL_SETS = 5000  # from which on one code book costs too much to infer several
 MOST_LABELS = 2000  # from which on label scores would cost more than the bits
 FEW = 2000  # feature vectors up to which bits are learned one by one
 MANY_IMAGES = 2000  # of classes, from which on normalised scores help a network and votes do not
@@ -71,7 +69,7 @@ class DataFacts:
     @classmethod
     def of(cls, X, y) -> DataFacts:
         """The facts of these rows; y: classes, label sets or None."""
-        rows = {"n_rows": len(X), "images": is_images(X)}
+        rows: dict[str, Any] = {"n_rows": len(X), "images": is_images(X)}
         if y is None:
             return cls(**rows)
         if has_label_sets(y):
@@ -85,6 +83,11 @@ class DataFacts:
         return self.n_classes > 0 or self.n_labels > 0
 
     @property
+    def overlapping(self) -> bool:
+        """Whether label sets share so many labels that a constant leaves something to the bits."""
+        return self.n_label_sets > 2 * self.n_labels
+
+    @property
     def many_images(self) -> bool:
         """Whether these are images, and enough to train a network for long."""
         return self.images and self.n_rows >= MANY_IMAGES
@@ -92,7 +95,7 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every decision of a fit. Shares and `intercept` are tuples while they are open."""
+    """Every decision of a fit. `feature_share`, `centre_share` and `intercept` may be tuples: menus to choose from."""
 
     n_bits: int = 32
     unlabelled: bool = False  # bits that rebuild the features
@@ -106,7 +109,7 @@ class Plan:
     learns_labels: bool = False  # label scores beside the bits
     label_share: float = 0.0
     label_queries: bool = False
-    weight_share: Any = 1.0
+    weight_share: float = 1.0
     contrast_share: float = 0.0
     neighbours: bool = False
     bagging: bool = False
@@ -116,7 +119,7 @@ class Plan:
     @property
     def open(self) -> bool:
         """Whether anything is left to choose on held-out rows."""
-        return len(self.target_settings()) > 1 or len(_menu(self.weight_share)) > 1
+        return len(self.target_settings()) > 1
 
     @property
     def learns_bits_alone(self) -> bool:
@@ -124,16 +127,13 @@ class Plan:
         return not (self.learns_labels or self.contrast_share or self.bagging)
 
     def target_settings(self) -> list[TargetSettings]:
-        """One for each code book to infer. A centred affinity without a free constant is no candidate of a menu."""
+        """One for each code book to infer."""
         menus = [_menu(value) for value in (self.feature_share, self.centre_share, self.intercept)]
-        found = [TargetSettings(*values) for values in product(*menus)]
-        if len(menus[2]) == 1:
-            return found
-        return [each for each in found if each.intercept or not each.centre_share]
+        return [TargetSettings(*values) for values in product(*menus)]
 
-    def settled(self, settings: TargetSettings, weight_share: float) -> Plan:
+    def settled(self, settings: TargetSettings) -> Plan:
         """The same plan with nothing open."""
-        return replace(self, **vars(settings), weight_share=float(weight_share))
+        return replace(self, **vars(settings))
 
     def as_dict(self) -> dict[str, Any]:
         """Decisions by name, as JSON can hold them; parts by their class."""
@@ -158,12 +158,12 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
         raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
     plan = Plan(n_bits=int(params["n_bits"]), n_classes=facts.n_classes, inference=_inference(params, facts))
     if not facts.labelled and _rebuilds(params):
-        weight_share = 1.0 if params["weight_share"] == "auto" else float(params["weight_share"])
+        weight_share = 1.0 if _is_auto(params["weight_share"]) else float(params["weight_share"])
         return replace(plan, unlabelled=True, feature_share=1.0, weight_share=weight_share)
     function = hash_function(params, facts)
     plan = replace(plan, function=function, affinity=label_affinity(params["affinity"], facts))
     plan = _with_objective(plan, params, facts)
-    return replace(plan, **_menus(params, facts))
+    return replace(plan, **_targets(params, facts))
 
 
 def _rebuilds(params: Mapping[str, Any]) -> bool:
@@ -173,26 +173,21 @@ def _rebuilds(params: Mapping[str, Any]) -> bool:
     return all(isinstance(value, str) for value in settings) and settings == ("auto", "auto", "regress")
 
 
-def _menus(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
-    """What stage one infers and how far weights are trusted: as given, chosen, or as it stands without a choice."""
-    chooses = facts.labelled and facts.n_rows >= FEWEST and not facts.images
-    mixes = facts.labelled and isinstance(params["affinity"], str) and params["affinity"] == "auto"
-    multi_label = facts.n_labels > 0
-    several = chooses and mixes and facts.n_label_sets <= MOST_LABEL_SETS
-    menus = {
-        "feature_share": FEATURE_SHARES if several else UNCHOSEN["feature_share"],
-        "centre_share": CENTRE_SHARES if several and multi_label else UNCHOSEN["centre_share"],
-        "intercept": (False, True) if several and multi_label and params["scheme"] == "regress" else False,
-        "weight_share": WEIGHT_SHARES if chooses else UNCHOSEN["weight_share"] if facts.labelled else 1.0,
-    }
-    if menus["intercept"] is False:
-        menus["centre_share"] = UNCHOSEN["centre_share"]
-    if not mixes:
-        menus |= {"feature_share": 0.0, "centre_share": 0.0, "intercept": False}
-    given = {name: params[name] for name in menus if not _is_auto(params[name])}
-    if not mixes:
-        given = {name: given[name] for name in ("intercept", "weight_share") if name in given}
-    return menus | given
+def _targets(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
+    """What stage one infers, and how far its weights are trusted."""
+    mixes = facts.labelled and _is_auto(params["affinity"])
+    found: dict[str, Any] = {"feature_share": 0.0, "centre_share": 0.0, "intercept": False, "weight_share": 1.0}
+    if facts.labelled:
+        found["weight_share"] = 0.5
+    if mixes:
+        found["feature_share"] = FEATURE_SHARE
+        if not facts.images:
+            several = facts.n_classes > 0 and facts.n_rows >= FEWEST
+            found["feature_share"] = OF_LABEL_SETS if facts.n_labels else FEATURE_SHARES if several else FEATURE_SHARE
+            found["intercept"] = facts.overlapping and params["scheme"] == "regress"
+    else:  # an affinity of the user's own is taken as it is
+        params = {**params, "feature_share": "auto", "centre_share": "auto"}
+    return {name: value if _is_auto(params[name]) else params[name] for name, value in found.items()}
 
 
 def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> Plan:
@@ -208,6 +203,7 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
             f"extra_bits help functions that learn all bits together, which {type(plan.function).__name__} does "
             "not. Leave extra_bits at 0, or use function='mlp', 'kernel' or a network."
         )
+    queries = facts.images or facts.n_labels > 0  # of features of classes they gain nothing
     votes = trains and _label_share(params, facts) is not None
     return replace(
         plan,
@@ -218,7 +214,7 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
         normalise=facts.many_images and facts.n_classes > 0,
         learns_labels=votes,
         label_share=float(_label_share(params, facts) or 0) if votes else 0.0,
-        label_queries=votes and params["label_queries"] is not False,
+        label_queries=votes and _switch(params["label_queries"], queries),
     )
 
 
@@ -245,7 +241,9 @@ def _label_share(params: Mapping[str, Any], facts: DataFacts) -> float | None:
         return float(given) or None
     if facts.many_images and facts.n_classes:
         return None
-    return LABEL_SHARE if max(facts.n_classes, facts.n_labels) <= MOST_LABELS else None
+    if max(facts.n_classes, facts.n_labels) > MOST_LABELS:
+        return None
+    return 0.25 if facts.images or facts.n_labels else 0.5
 
 
 def _inference(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
@@ -294,6 +292,10 @@ def check(params: Mapping[str, Any]) -> None:
 
 def _is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
+
+
+def _switch(given, automatic: bool) -> bool:
+    return automatic if _is_auto(given) else bool(given)
 
 
 def _menu(value) -> tuple:

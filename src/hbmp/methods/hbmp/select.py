@@ -1,4 +1,4 @@
-"""Which candidate to learn, and how far to trust its weights: by what held-out rows retrieve with the codes of a probe.
+"""Which candidate to learn: the one whose codes, given by a probe, retrieve best among held-out rows.
 
 Training the hash function on every candidate would cost several fits. A probe stands in for it: ridge regression of
 the bits on kernel features, whose one factorisation serves all bits of all candidates.
@@ -10,8 +10,7 @@ the bits on kernel features, whose one factorisation serves all bits of all cand
 
 A fifth of the rows is held out and queries twice: each other, as new items of a database would, and the rows that were
 learned from. A candidate's score is the mean of both mAPs; for multi-label rows each is the mean of the full ranking's
-and of its first twentieth. Weights are used only where they lift both by more than a price, because differences of a
-tenth of a point say little about new data.
+and of its first twentieth.
 """
 
 from __future__ import annotations
@@ -28,55 +27,19 @@ from hbmp.methods.hbmp.plan import Plan
 from hbmp.methods.hbmp.targets import Target
 from hbmp.metrics import mean_average_precision, self_retrieval_map
 
-WEIGHT_PRICE = 0.002  # mAP that whole weights must earn, half weights half of it
 _HELD, _MOST_HELD, _MOST_LEARNED = 0.2, 1000, 4000
-_ANCHORS, _WIDTH, _RIDGE = 1000, 0.5, 0.01
+_ANCHORS, _WIDTH, _RIDGE = 1000, 0.5, 0.1
 _HEAD, _SHORTEST_HEAD = 0.05, 20  # share of a ranking that is its head, and items it has at least
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The target codes to learn, and the weight of the pursuit's weights: 0 is plain Hamming distance."""
-
-    target: Target
-    weight_share: float
-
-
-def select(targets: list[Target], plan: Plan, X, y, rng: np.random.Generator) -> Choice:
+def select(targets: list[Target], plan: Plan, X, y, rng: np.random.Generator) -> Target:
     """The best candidate on held-out rows; the only one where nothing is open."""
     if not plan.open:
-        return Choice(targets[0], float(plan.weight_share))
+        return targets[0]
     held_out = HeldOut.split(X, label_targets(y), rng)
-    bits = [target.book.codes[:, : plan.n_bits] for target in targets]
-    codes = held_out.probe([of_items[target.item_of] for of_items, target in zip(bits, targets, strict=True)])
-    plain = [held_out.retrieval(*found).mean() if len(targets) > 1 else 0.0 for found in codes]
-    best = max(range(len(targets)), key=lambda index: (round(float(plain[index]), 4), -index))
-    weights = targets[best].book.weights_for(plan.n_bits)
-    return Choice(targets[best], weight_share(held_out, *codes[best], weights, plan.weight_share))
-
-
-def weight_share(held_out: HeldOut, held, learned, weights: np.ndarray, menu) -> float:
-    """The share whose smaller gain over plain distances, less its price, is largest."""
-    if not isinstance(menu, tuple):
-        return float(menu)
-    if np.ptp(weights) == 0:
-        return 0.0
-    plain = held_out.retrieval(held, learned)
-    gains = {0.0: 0.0}
-    for share in menu:
-        if share:
-            gain = (held_out.retrieval(held, learned, shrink(weights, share)) - plain).min()
-            gains[share] = round(float(gain) - WEIGHT_PRICE * share, 4)
-    return max(gains, key=lambda share: (gains[share], -share))
-
-
-def shrink(weights: np.ndarray, share: float) -> np.ndarray:
-    """Weights between equal ones and these; the equal ones are their mean, or that of their sizes where it is not
-    positive, because a distance must grow with every bit that differs."""
-    level = weights.mean()
-    if level <= 0:
-        level = np.abs(weights).mean() or 1.0
-    return share * weights + (1 - share) * level
+    codes = held_out.probe([target.book.codes[target.item_of, : plan.n_bits] for target in targets])
+    scores = [round(float(held_out.retrieval(held, learned)), 4) for held, learned in codes]
+    return targets[scores.index(max(scores))]
 
 
 @dataclass(frozen=True)
@@ -119,17 +82,16 @@ class HeldOut:
         learned, new = (np.exp(squared_distances(part, anchors) / np.float32(-2 * spread)) for part in (rows, held))
         return learned, new
 
-    def retrieval(self, held: np.ndarray, learned: np.ndarray, weights=None) -> np.ndarray:
-        """mAP of held-out codes among themselves, and among the learned ones."""
+    def retrieval(self, held: np.ndarray, learned: np.ndarray) -> float:
+        """Mean of the mAP of held-out codes among themselves and among the learned ones."""
         own = self.labels[self.held]
-        among = _precision(self_retrieval_map, held, own, weights=weights)
-        others = _precision(mean_average_precision, held, learned, own, self.labels[self.learned], weights=weights)
-        return np.array([among, others])
+        among = _precision(self_retrieval_map, held, own)
+        return (among + _precision(mean_average_precision, held, learned, own, self.labels[self.learned])) / 2
 
 
-def _precision(metric, *codes_and_labels, weights) -> float:
+def _precision(metric, *codes_and_labels) -> float:
     """mAP, ties averaged; for multi-label rows its mean with that over the heads of the rankings."""
     labels = codes_and_labels[-1]  # of the database
     cutoffs = (None,) if labels.ndim == 1 else (None, max(_SHORTEST_HEAD, round(_HEAD * len(labels))))
-    scores = [metric(*codes_and_labels, bit_weights=weights, cutoff=cutoff, ties="average") for cutoff in cutoffs]
+    scores = [metric(*codes_and_labels, cutoff=cutoff, ties="average") for cutoff in cutoffs]
     return float(np.nan_to_num(np.mean(scores)))  # where no query has a neighbour

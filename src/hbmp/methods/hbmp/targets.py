@@ -37,8 +37,8 @@ class Target:
 def pursue(plan: Plan, X, y, seed: int) -> list[Target]:
     """The candidates for the target codes, one for each of `plan.target_settings()`."""
     settings = plan.target_settings()
-    if is_images(X) and any(each.feature_share for each in settings):
-        X = plan.function.pretrained_features(X)  # type: ignore[union-attr]
+    if plan.function is not None and is_images(X) and any(each.feature_share for each in settings):
+        X = plan.function.pretrained_features(X)
     mixed: dict[float, MeanFeatures] = {}
     return [_target(plan, each, _affinity(plan, each, X, y, mixed), seed) for each in settings]
 
@@ -49,6 +49,15 @@ def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False)
     return infer_codes(affinity, n_bits, intercept=intercept, tol=0, random_state=seed, **plan.inference)
 
 
+def shrink(weights: np.ndarray, share: float) -> np.ndarray:
+    """Weights between equal ones and these; the equal ones are their mean, or that of their sizes where it is not
+    positive, because a distance must grow with every bit that differs."""
+    level = weights.mean()
+    if level <= 0:
+        level = np.abs(weights).mean() or 1.0
+    return share * weights + (1 - share) * level
+
+
 def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int) -> Target:
     return Target(settings, affinity, infer(plan, affinity, seed, intercept=settings.intercept))
 
@@ -56,9 +65,10 @@ def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int)
 def _affinity(plan: Plan, settings: TargetSettings, X, y, mixed: dict[float, MeanFeatures]) -> Affinity:
     """The affinity of one candidate, fitted; mixed: those fitted so far by centre share, which differ in a number."""
     centre = settings.centre_share
-    base = Centred(plan.affinity, share=centre) if centre else plan.affinity
+    assert plan.affinity is not None
+    base: Affinity = Centred(plan.affinity, share=centre) if centre else plan.affinity
     if not settings.feature_share:
-        return copy(base).fit(X, y)  # type: ignore[union-attr]
+        return copy(base).fit(X, y)
     if centre not in mixed:
         mixed[centre] = MeanFeatures(base, share=settings.feature_share).fit(X, y)
     return copy(mixed[centre]).set_params(share=settings.feature_share)

@@ -89,6 +89,8 @@ class Rebuilding(HashFunction):
     (300, 8)
     """
 
+    scale_: np.ndarray
+
     smoke = {"n_iter": 2}
 
     recall_: RecallEstimate | None
@@ -143,7 +145,7 @@ class Rebuilding(HashFunction):
         weights = np.where(np.abs(bit_weights) > 1e-12, bit_weights, 1e-12).astype(np.float32)
         return np.asarray(X, dtype=np.float32) @ (self.decoder_.T / weights)
 
-    def rescale(self, factor, shift):
+    def rescale(self, factor: np.ndarray, shift: np.ndarray) -> None:
         """Multiply every score by a positive factor; the bits depend on one another, so a shift makes no sense."""
         if np.any(np.asarray(shift) != 0) or np.any(np.asarray(factor) <= 0):
             raise ValueError("Scores that rebuild features can be scaled by positive factors alone, not shifted.")
