@@ -74,12 +74,12 @@ def test_lists_as_json_are_what_the_folders_hold(capsys):
     ("words", "sentence"),
     [
         (["fech"], "No verb called 'fech'. Did you mean 'fetch'?"),
-        ([], "required: VERB. `hbmp --help` shows how to ask."),
-        (["fetch"], "required: NAME. `hbmp fetch --help` shows how to ask."),
+        ([], "required: VERB. See `hbmp --help`."),
+        (["fetch"], "required: NAME. See `hbmp fetch --help`."),
         (["fetch", "cifra10"], "No data set called 'cifra10'. Did you mean 'cifar10'?"),
         (["fetch", "digits"], "Digits (scikit-learn) is not a download. It comes with scikit-learn"),
         (["list", "nothing"], "invalid choice: 'nothing'"),
-        (["fetch", "mnist", "--wrong"], "Unrecognized arguments: --wrong. `hbmp --help` shows how to ask."),
+        (["fetch", "mnist", "--wrong"], "Unrecognized arguments: --wrong. See `hbmp --help`."),
         (["reproduce", "table99"], "called 'table99'."),
     ],
 )

@@ -88,7 +88,7 @@ def test_the_card_says_where_the_model_comes_from(folder):
     assert checksum in card
     assert f"{found.scores['map.weighted']:.4f}" in card
     assert found.split.checksum in card
-    assert "The queries were held out; the model was fitted on the others." in card
+    assert "The queries were held out; the model was fitted on the other rows." in card
     assert "hbmp fit features.npy --labels labels.csv --bits 12 -o model --set " in card
     assert "Cakir, He & Sclaroff, ECCV 2018" in card
     assert {path.name for path in (folder / "model").iterdir()} == {"model.json", "arrays.safetensors", "card.md"}
@@ -118,8 +118,10 @@ def test_codes_of_any_size_go_to_parquet_and_a_second_run_finds_them_done(folder
     from hbmp.encode import read_codes
 
     first = run("encode", "model", "features.npy", "-o", "parts", capsys=capsys)
-    assert "1 Parquet parts, 0 of them there before" in first["kind"]
-    assert "1 of them there before" in run("encode", "model", "features.npy", "-o", "parts", capsys=capsys)["kind"]
+    assert "1 Parquet parts, 0 of them from an earlier run" in first["kind"]
+    assert (
+        "1 of them from an earlier run" in run("encode", "model", "features.npy", "-o", "parts", capsys=capsys)["kind"]
+    )
     codes = np.concatenate([codes for _, codes in read_codes("parts")])
     np.testing.assert_array_equal(codes, hbmp.load("model").transform(X[:1200]))
 
@@ -205,22 +207,22 @@ def test_a_model_alone_is_enough_for_onnx(folder, capsys):
             ["fit", "features.npy", "-o", "m", "--set", "shceme=greedy"],
             "has no setting 'shceme'. Did you mean 'scheme'?",
         ),
-        (["fit", "features.npy", "-o", "m", "--holdout", "lots"], "'lots' is neither a number of rows nor a share"),
+        (["fit", "features.npy", "-o", "m", "--holdout", "lots"], "'lots' is neither a number of rows nor a fraction"),
         (["fit", "features.npy", "-o", "m", "--bits", "0"], "n_bits must be a positive whole number, found 0."),
-        (["fit", "photos", "-o", "m"], "The images of photos have no labels: put them into one folder a class"),
+        (["fit", "photos", "-o", "m"], "The images of photos have no labels: use one subfolder per class"),
         (["fit", "features.npy", "-o", "m", "--epochs", "3"], "--epochs is for images, and features.npy holds"),
-        (["compare", "--data", "photos"], "photos is a folder of images, and features are needed here"),
-        (["index", "model", "photos", "-o", "d"], "photos holds images, and the model takes vectors of 64 features"),
-        (["search", "db", "photos/cat.jpg"], "photos/cat.jpg is an image, and the model takes vectors of 64 features"),
+        (["compare", "--data", "photos"], "photos is a folder of images, but features are needed here"),
+        (["index", "model", "photos", "-o", "d"], "photos holds images, but the model takes vectors of 64 features"),
+        (["search", "db", "photos/cat.jpg"], "photos/cat.jpg is an image, but the model takes vectors of 64 features"),
         (["search", "db", "photos/dog.jpg"], "There is no file photos/dog.jpg."),
         (["encode", "nowhere", "features.npy", "-o", "c.npy"], "nowhere is not a saved model: it has no model.json."),
         (["encode", "model", "narrow.npy", "-o", "c.npy"], "X has 3 features, but HBMP is expecting 64"),
         (["encode", "model", "features.npy", "-o", "no/c.npy"], "There is no folder no to write c.npy into"),
-        (["index", "model", "features.npy", "-o", "photos"], "is there already and is no database of hbmp"),
+        (["index", "model", "features.npy", "-o", "photos"], "exists and is not a database"),
         (["search", "model", "queries.npy"], "model is not a database: it has no database.json."),
         (["search", "db", "queries.npy", "--rows", "100"], "queries.npy has rows 0 to 99, found [100] in --rows."),
         (["search", "db", "queries.npy", "-k", "0"], "k must be a whole number, at least 1, found 0."),
-        (["evaluate", "model", "features.npy", "--query-labels", "labels.csv"], "--query-data, which is missing."),
+        (["evaluate", "model", "features.npy", "--query-labels", "labels.csv"], "--query-labels needs --query-data."),
         (["export", "model", "--to", "hex", "-o", "c.csv"], "model is not a database: it has no database.json."),
         (["export", "db", "--to", "hex", "-o", "db"], "db is a folder; name a file to write."),
         (["export", "db", "--to", "tape", "-o", "c"], "invalid choice: 'tape'"),

@@ -106,13 +106,13 @@ def test_a_bar_goes_to_stderr_where_that_is_a_terminal(folder, capsys, monkeypat
     [
         (["--methods", "pca_sing"], "No method called 'pca_sing'. Did you mean 'pca_sign'?"),
         (["--bits", "0"], "A code length must be a whole number of at least 1, found 0."),
-        (["--queries", "many"], "'many' is neither a number of rows nor a share below 1."),
+        (["--queries", "many"], "'many' is neither a number of rows nor a fraction below 1."),
         (["--csv", "nowhere/rows.csv"], "There is no folder nowhere to write rows.csv into; make it first."),
-        (["--plot", "scores.doc"], "scores.doc does not end in a kind of picture"),
+        (["--plot", "scores.doc"], "scores.doc has no suffix of a picture format"),
         (["--labels", "absent.csv"], "There is no file absent.csv with labels."),
         (["--data", "absent.npy"], "There is no file absent.npy."),
         (["--data", "photo.jpg"], "There is no file photo.jpg."),
-        (["--query-labels", "labels.csv"], "--query-labels holds the labels of --query-data, which is missing."),
+        (["--query-labels", "labels.csv"], "--query-labels needs --query-data."),
         (["--device", "gpu"], "device must be 'auto', 'cpu' or 'cuda', found 'gpu'."),
     ],
 )

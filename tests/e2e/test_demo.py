@@ -115,8 +115,8 @@ def test_the_retrieval_picture_has_green_and_red_frames(ran):
     png = base64.b64decode(re.search(r'<img [^>]*src="data:image/png;base64,([^"]+)"', text)[1])
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
     green, red = ((np.abs(pixels - colour).sum(axis=2) < 12).sum() for colour in ((43, 138, 62), (200, 64, 47)))
-    hits, total = map(int, re.search(r"Right: hbmp (\d+) of (\d+)", text).groups())
-    rival = int(re.search(r"Right: hbmp \d+ of \d+, itq (\d+) of", text)[1])
+    hits, total = map(int, re.search(r"Correct: hbmp (\d+) of (\d+)", text).groups())
+    rival = int(re.search(r"Correct: hbmp \d+ of \d+, itq (\d+) of", text)[1])
     right = hits + rival
     assert 0 < right < 2 * total
     assert green / (green + red) == pytest.approx(right / (2 * total), abs=0.03)
@@ -176,7 +176,7 @@ def test_a_second_run_replaces_its_own_files_and_no_others(ran, monkeypatch, cap
 @pytest.mark.parametrize("name", ["report.html", "model"])
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(ValueError, match=f"holds {name}, which no demo wrote; choose another --output"):
+    with pytest.raises(ValueError, match=f"holds {name}, but no demo wrote it; choose another --output"):
         demo.run(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "mine"

@@ -138,7 +138,7 @@ def test_a_folder_of_another_run_is_refused_and_kept(tmp_path, features):
             hbmp.encode_dataset(model, tmp_path / source, tmp_path / "codes")
     assert (tmp_path / "codes" / "part-000000.parquet").read_bytes() == before
     (tmp_path / "codes" / "_hbmp.json").unlink()
-    with pytest.raises(ValueError, match="Parquet files of something else"):
+    with pytest.raises(ValueError, match="holds other Parquet files"):
         hbmp.encode_dataset(Hyperplanes(), tmp_path / "x.npy", tmp_path / "codes")
 
 
@@ -201,7 +201,7 @@ def test_wrong_sources_say_why(tmp_path, features):
     ("options", "message"),
     [
         ({"engine": "spark"}, "'local' or 'ray'"),
-        ({"num_workers": 2}, "belongs to engine='ray'"),
+        ({"num_workers": 2}, "needs engine='ray'"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"rows_per_part": -1}, "rows_per_part must be"),
         ({"engine": "ray", "num_workers": 0}, "num_workers must be"),
@@ -216,7 +216,7 @@ def test_wrong_options_say_why(tmp_path, features, options, message):
 def test_a_destination_inside_the_source_is_refused(tmp_path, features):
     write_parquet(tmp_path / "x.parquet", features)
     for destination in (tmp_path, tmp_path / "codes"):
-        with pytest.raises(ValueError, match="lies inside the source"):
+        with pytest.raises(ValueError, match="is inside the source"):
             hbmp.encode_dataset(Hyperplanes(), tmp_path, destination)
 
 

@@ -18,11 +18,8 @@ NOT_YET = {
     "hbmp.datasets",
     "hbmp.encode",
     "hbmp.evaluation",
-    "hbmp.experiments",
     "hbmp.export",
     "hbmp.index",
-    "hbmp.methods.hbmp",
-    "hbmp.metrics",
     "hbmp.protocols",
     "hbmp.stores",
 }

@@ -107,7 +107,7 @@ def test_the_database_holds_the_models_codes_with_labels_and_files(folder):
     assert database.paths_of([0, 10**6]) == ["photos/digit 0/000.png", None]
     assert not Path("db.parts").exists()
     card = Path("model/card.md").read_text(encoding="utf-8")
-    assert "| labels             | one class a row" in card
+    assert "| labels             | one class per row" in card
     same = hbmp.Database.build(hbmp.load("model"), "photos")  # the same in Python
     np.testing.assert_array_equal(same.codes(), database.codes())
     assert same.paths_of([7]) == database.paths_of([7])
@@ -158,7 +158,7 @@ def test_images_in_parquet_go_through_the_same_verbs(folder, tmp_path, capsys):
     ]
     assert scores[0]["map"] == pytest.approx(scores[1]["map"])
     told = refused("compare", "--data", tmp_path / "photos.parquet", capsys=capsys)
-    assert "holds images, and features are needed here" in told
+    assert "holds images, but features are needed here" in told
 
 
 def test_a_table_of_labels_names_the_images_that_count(copied, capsys):
@@ -200,7 +200,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
     assert calls == [64, 200, 200]
     assert not Path("again").exists()
     sentence = refused("index", "model", "queries", "-o", "again", capsys=capsys)
-    assert "again.parts holds the codes of a run that was stopped, of another model or of other images" in sentence
+    assert "again.parts holds codes of a stopped run with another model or other images" in sentence
     assert cli.main(["index", "model", "photos", "-o", "again"]) == 0
     assert "200 of them were encoded by an earlier run." in capsys.readouterr().out
     assert not Path("again.parts").exists()
@@ -240,25 +240,28 @@ def test_mistakes_are_one_sentence(copied, capsys):
     Path("broken.jpg").write_bytes(b"no image")
     before = set(Path().iterdir())
     for words, sentence in [
-        (["index", "model", "features.npy", "-o", "x"], "features.npy holds features, and the model takes images"),
-        (["search", "db", "features.npy"], "features.npy holds features, and the model takes images"),
-        (["evaluate", "model", "features.npy"], "features.npy holds features, and the model takes images"),
-        (["encode", "model", "features.npy", "-o", "c.npy"], "features.npy holds features, and the model takes images"),
-        (["search", "db", "broken.jpg"], "broken.jpg cannot be read as an image; ask with another file."),
+        (["index", "model", "features.npy", "-o", "x"], "features.npy holds features, but the model takes images"),
+        (["search", "db", "features.npy"], "features.npy holds features, but the model takes images"),
+        (["evaluate", "model", "features.npy"], "features.npy holds features, but the model takes images"),
+        (["encode", "model", "features.npy", "-o", "c.npy"], "features.npy holds features, but the model takes images"),
+        (["search", "db", "broken.jpg"], "broken.jpg cannot be read as an image; use another file."),
         (["search", "db", "nowhere.jpg"], "There is no file nowhere.jpg."),
         (["search", "db", "queries/500.png", "notes.txt"], "There is no file notes.txt."),
-        (["search", "db", "queries/500.png", "photos/notes.txt"], "photos/notes.txt is no image"),
-        (["fit", "queries", "-o", "x"], "The images of queries have no labels: put them into one folder a class"),
+        (["search", "db", "queries/500.png", "photos/notes.txt"], "photos/notes.txt is not an image"),
+        (["fit", "queries", "-o", "x"], "The images of queries have no labels: use one subfolder per class"),
         (["fit", "photos", "--method", "itq", "-o", "x"], "ITQ learns from feature vectors, found images."),
         (["fit", "photos", "--backbone", "tiniest", "-o", "x"], "No backbone called 'tiniest'"),
-        (["index", "model", "photos", "-o", "photos/db"], "lies inside the source"),
-        (["serve", "--index", "db", "--images", "queries"], "does not hold digit 0/000.png, which the database names"),
-        (["fit", "photos", "--epochs", "2", *FIT[4:]], "--epochs and function= in --set both say how"),
+        (["index", "model", "photos", "-o", "photos/db"], "is inside the source"),
+        (
+            ["serve", "--index", "db", "--images", "queries"],
+            "does not hold digit 0/000.png, the first image of the database",
+        ),
+        (["fit", "photos", "--epochs", "2", *FIT[4:]], "--epochs and function= in --set both choose"),
     ]:
         assert sentence in refused(*words, capsys=capsys)
         assert set(Path().iterdir()) == before
     hbmp.get_method("lsh")(8).fit(DIGITS).save("other")
-    assert "photos holds images, and the model takes vectors of 64" in refused(
+    assert "photos holds images, but the model takes vectors of 64" in refused(
         "index", "other", "photos", "-o", "x", capsys=capsys
     )
 
@@ -324,11 +327,13 @@ def test_a_file_that_has_gone_is_told_and_its_item_still_found(served):
     answer = http.get("/items/77/picture")
     assert answer.status_code == 404
     assert answer.json()["detail"] == (
-        f"The image of {name} is gone or cannot be read; put it back, or index the folder again."
+        f"The image of {name} is missing or cannot be read; restore it, or index the folder again."
     )
     assert http.get("/items/77").json()["name"] == name
     assert http.post("/search", json={"id": 77, "k": 3}).status_code == 200
-    assert "made of is not at hand" in http.post("/search", json={"id": 77, "mode": "real"}).json()["detail"]
+    assert (
+        "input of this item is not available" in http.post("/search", json={"id": 77, "mode": "real"}).json()["detail"]
+    )
 
 
 def test_images_that_have_moved_are_named_to_the_server(copied, capfd):

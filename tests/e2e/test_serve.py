@@ -28,7 +28,7 @@ def digits(tmp_path_factory):
     limits = ["--max-k", "50", "--max-upload", "0.2", "--max-concurrent", "4"]
     with (
         serving(folder / "model", "--index", folder / "db", *words, *limits) as url,
-        httpx.Client(base_url=url) as http,
+        httpx.Client(base_url=url, timeout=60) as http,
     ):
         yield http, X, y, model, folder
 
@@ -104,8 +104,8 @@ def test_items_their_pictures_and_random_ones(digits):
     assert (pixels[..., 0] == (X[17].reshape(8, 8) * 15.9).astype(np.uint8)).all()
     seen = {http.get("/items/random").json()["id"] for _ in range(12)}
     assert len(seen) > 6
-    refused(http.get("/items/1797"), 404, "There is no item 1797 here.")
-    refused(http.get("/items/1797/picture"), 404, "There is no item 1797 here.")
+    refused(http.get("/items/1797"), 404, "There is no item 1797.")
+    refused(http.get("/items/1797/picture"), 404, "There is no item 1797.")
     refused(http.get("/items/seven"), 422, "found 'seven'")
     refused(http.post("/search", json={"id": 5000}), 404, "There is no item 5000")
 
@@ -180,7 +180,7 @@ def test_the_page_asks_no_one_else(digits, path):
         ({"scores": [0.5]}, f"The scores must have {N_BITS} numbers"),
         ({"id": 0, "k": 51}, "k must lie between 1 and 50, found 51."),
         ({"id": 0, "k": 0}, "In k: input should be greater than or equal to 1, found 0."),
-        ({"id": 0, "n_bits": N_BITS + 1}, f"These codes have {N_BITS} bits; asked for the first {N_BITS + 1}."),
+        ({"id": 0, "n_bits": N_BITS + 1}, f"These codes have {N_BITS} bits, found n_bits={N_BITS + 1}."),
         ({"id": 0, "n_bits": 0}, "In n_bits"),
         ({"id": 0, "mode": "cosine"}, "In mode"),
         ({"id": -1}, "In id"),
@@ -230,7 +230,7 @@ def test_a_crowd_is_told_when_to_come_again_and_the_place_is_free_afterwards(dig
         while inside not in http.get("/metrics").text and time.monotonic() < deadline:
             time.sleep(0.05)
         answer = http.post("/search", json={"id": 0})
-        refused(answer, 503, "4 requests are being answered already")
+        refused(answer, 503, "4 requests are being answered")
         assert answer.headers["retry-after"] == "1"
         assert http.get("/healthz").status_code == 200
     finally:
@@ -292,7 +292,9 @@ def test_files_that_are_no_images_or_too_many_pixels_are_refused(pictures):
     http = pictures[0]
     refused(http.post("/search", files={"image": bomb(400)}), 413, "found 400 × 400")
     refused(http.post("/search", files={"image": bomb(50_000)}), 413, "pixels at most")
-    refused(http.post("/search", files={"image": b"%!PS-Adobe-3.0 EPSF-3.0\n"}), 415, "no image that can be read here")
+    refused(
+        http.post("/search", files={"image": b"%!PS-Adobe-3.0 EPSF-3.0\n"}), 415, "not an image that can be read here"
+    )
     refused(http.post("/search", files={"image": bomb(100)}), 422, "cannot be read as an image")
     refused(http.post("/search", files={"image": b"x" * 200_000}), 413, "bytes at most")
     refused(http.post("/search", files=[("image", b"a"), ("image", b"b")]), 422, "send one image")
@@ -313,10 +315,8 @@ def test_a_token_guards_all_but_health_and_the_empty_page(digits, by):
     with server as url, httpx.Client(base_url=url) as http:
         for path in ("/items/0", "/items/random", "/info", "/codes", "/map", "/metrics", "/openapi.json"):
             assert refused(http.get(path), 401, "Authorization: Bearer").headers["www-authenticate"] == "Bearer"
-        refused(http.post("/search", json={"id": 0}), 401, "asks for a token")
-        refused(
-            http.post("/encode", json={"id": 0}, headers={"Authorization": "Bearer wrong"}), 401, "asks for a token"
-        )
+        refused(http.post("/search", json={"id": 0}), 401, "needs a token")
+        refused(http.post("/encode", json={"id": 0}, headers={"Authorization": "Bearer wrong"}), 401, "needs a token")
         assert http.get("/healthz").status_code == 200
         assert http.get("/").status_code == 200
         known = {"Authorization": "Bearer sésame".encode()}
@@ -332,10 +332,10 @@ def test_a_token_guards_all_but_health_and_the_empty_page(digits, by):
     [
         (["--index", "nowhere"], "nowhere is not a database"),
         (["other", "--index", "db"], "hold different models"),
-        (["--index", "db", "--thumbnails", "few.npy"], "found 5 pictures; give one for every item, or for every id."),
+        (["--index", "db", "--thumbnails", "few.npy"], "found 5 pictures; give one per item, or one per id."),
         (["--index", "db", "--features", "few.npy"], "found 5 rows of features"),
-        (["--index", "db", "--images", "nowhere"], "There is no folder nowhere"),
-        (["--index", "db", "--host", "256.0.0.1"], "Cannot answer at 256.0.0.1:8000"),
+        (["--index", "db", "--images", "nowhere"], "There is no folder of images nowhere"),
+        (["--index", "db", "--host", "256.0.0.1"], "Cannot listen at 256.0.0.1:8000"),
         (["--index", "db", "--port", "99999"], "A port lies between 0 and 65535, found 99999"),
         (["--index", "db", "--max-k", "0"], "--max-k must be above 0, found 0."),
     ],

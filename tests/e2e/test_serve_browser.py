@@ -86,7 +86,7 @@ def test_an_item_its_bits_and_neighbours_follow_every_control(url, opened):
     page = opened(url)
     page.fill("#item-id", "5")
     answer = answered(page, lambda: page.press("#item-id", "Enter"))
-    page.wait_for_function("() => document.querySelector('#asked-picture figcaption').textContent === '5'")
+    page.wait_for_function("() => document.querySelector('#query-picture figcaption').textContent === '5'")
     assert page.locator("#results li").count() == 24
     assert page.locator("#bits .bit").count() == N_BITS
     assert page.locator("#bits .plus").count() == answer["code"].count(1)
@@ -101,7 +101,7 @@ def test_an_item_its_bits_and_neighbours_follow_every_control(url, opened):
             answered(page, lambda mode=mode: page.locator(f"#modes input[value={mode}]").locator("..").click())["mode"]
             == mode
         )
-    assert "searched in" in page.inner_text("#said")
+    assert "searched in" in page.inner_text("#status")
     first = page.locator("#results button").first
     number = int(first.get_attribute("data-id"))
     assert answered(page, first.click)["results"]
@@ -115,10 +115,10 @@ def test_a_vector_is_pasted_and_a_wrong_one_explained(url, opened):
     assert len(answered(page, lambda: page.click("#by-vector button"))["results"]) == 24
     page.fill("#vector", "1 2 three")
     page.click("#by-vector button")
-    assert "“three” is not a finite number" in page.inner_text("#said")
+    assert "“three” is not a finite number" in page.inner_text("#status")
     page.fill("#vector", "1 2 3")
     page.click("#by-vector button")
-    page.wait_for_function("() => document.getElementById('said').textContent.includes('must have 64 numbers')")
+    page.wait_for_function("() => document.getElementById('status').textContent.includes('must have 64 numbers')")
 
 
 def test_keys_alone_suffice(url, opened):
@@ -190,13 +190,13 @@ def test_an_image_is_chosen_or_dropped_and_finds_its_like(tmp_path, opened):
         path = tmp_path / "pictures" / images.names[30]
         answer = answered(page, lambda: page.set_input_files("#image", path))
         assert 30 in [found["id"] for found in answer["results"]]
-        assert page.inner_text("#asked-picture figcaption") == path.name
+        assert page.inner_text("#query-picture figcaption") == path.name
         other = tmp_path / "pictures" / images.names[2]
         content = base64.b64encode(other.read_bytes()).decode()
         page.locator("#sources input[value=item]").locator("..").click()
         answer = answered(page, lambda: page.evaluate(DROP, ["my picture.png", content]))
         assert [found["label"] for found in answer["results"][:6]] == ["blue"] * 6
-        assert page.inner_text("#asked-picture figcaption") == "my picture.png"
+        assert page.inner_text("#query-picture figcaption") == "my picture.png"
         assert page.is_checked("#sources input[value=image]")
         first = page.locator("#results button").first
         assert first.get_attribute("title") == answer["results"][0]["name"]

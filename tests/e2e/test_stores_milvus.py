@@ -40,9 +40,9 @@ def test_an_engine_that_does_not_answer_is_named_and_limits_are_told(short_folde
         stores.Milvus(16, "http://127.0.0.1:1", token="me:secret")
     with pytest.raises(ValueError, match="http://host:port, or a file name ending in"):
         stores.Milvus(16, "codes")
-    with pytest.raises(ValueError, match="does not exist; make it first"):
+    with pytest.raises(ValueError, match="does not exist; create it first"):
         stores.Milvus(16, tmp_path / "nowhere" / "codes.db")
-    with pytest.raises(ValueError, match="Embedded Milvus knows only index='flat'"):
+    with pytest.raises(ValueError, match="Embedded Milvus has only index='flat'"):
         stores.Milvus(16, tmp_path / "codes.db", index="hnsw")
     with pytest.raises(ValueError, match="at most 16384 results"), stores.Milvus(16, tmp_path / "codes.db") as store:
         store.search(np.ones((1, 16), int), 16_385)

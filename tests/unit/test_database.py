@@ -78,40 +78,43 @@ def test_only_a_database_is_replaced(tmp_path):
     assert len(Database.load(tmp_path / "db")) == 60
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "diary.txt").write_text("dear")
-    with pytest.raises(ValueError, match="is no database of hbmp; choose another name"):
+    with pytest.raises(ValueError, match="exists and is not a database; choose another name"):
         Database.build(MODEL, X[:50]).save(tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["diary.txt"]
 
 
-def test_what_is_no_database_is_told_in_a_sentence(tmp_path):
+def test_a_damaged_or_missing_database_gives_a_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"is not a database: it has no database\.json"):
         Database.load(tmp_path)
     Database.build(MODEL, X[:50]).save(tmp_path / "db")
     described = tmp_path / "db" / "database.json"
     described.write_text(json.dumps({**json.loads(described.read_text()), "format": 99}))
-    with pytest.raises(ValueError, match=r"format 99; this version reads up to 1\. Upgrade"):
+    with pytest.raises(ValueError, match=r"format 99; this version reads up to 2\. Upgrade"):
         Database.load(tmp_path / "db")
     described.write_text("{")
     with pytest.raises(ValueError, match="cannot be read"):
         Database.load(tmp_path / "db")
-    Database.build(MODEL, X[:50]).save(tmp_path / "other")
-    Database.build(MODEL, X[:40]).save(tmp_path / "db")
-    (tmp_path / "other" / "items.npz").replace(tmp_path / "db" / "items.npz")
-    with pytest.raises(ValueError, match="40 codes but 50 ids"):
-        Database.load(tmp_path / "db")
+    for name, content in (("one", X[:40]), ("two", X[:50])):
+        Database.build(MODEL, content).save(tmp_path / name)
+    (tmp_path / "two" / "index.hbmp").replace(tmp_path / "one" / "index.hbmp")
+    with pytest.raises(ValueError, match="50 codes but 40 ids"):
+        Database.load(tmp_path / "one")
+    (tmp_path / "two" / "items.npz").replace(tmp_path / "one" / "items.npz")
+    with pytest.raises(ValueError, match=r"items\.npz does not match its SHA-256 digest"):
+        Database.load(tmp_path / "one")
 
 
-def test_wrong_items_are_told_in_a_sentence():
+def test_wrong_items_give_a_sentence():
     with pytest.raises(ValueError, match="300 rows but 5 labels"):
         Database.build(MODEL, X, labels=Y[:5])
-    with pytest.raises(ValueError, match="Every id may come once"):
+    with pytest.raises(ValueError, match="Ids must be distinct"):
         Database.build(MODEL, X, ids=np.zeros(len(X), dtype=int))
     with pytest.raises(ValueError, match="Features must have shape"):
         Database.build(MODEL, X[0])
 
 
 def test_blocks_give_the_codes_of_the_whole(monkeypatch):
-    monkeypatch.setattr("hbmp.database._ROWS", 64)
+    monkeypatch.setattr("hbmp.database.encoding._ROWS", 64)
     codes = MODEL.transform(X)
     np.testing.assert_array_equal(encode(MODEL, X), codes)
     packed = np.zeros((len(X), 2), dtype=np.uint8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hbmp.methods.hbmp.detail import TIE_BREAKING
-from hbmp.methods.hbmp.detail_choice import SHARES, Part, choose_details
+from hbmp.methods.hbmp.detail_choice import SHARES, ScoredRows, choose_details
 
 
 def part(seed, n, n_bits, n_classes, error, repeat=1):
@@ -15,7 +15,7 @@ def part(seed, n, n_bits, n_classes, error, repeat=1):
     flips = np.where(rng.random((n, n_bits // repeat)) < error, -1.0, 1.0)
     scores = np.tile(targets[y] * flips * rng.uniform(1, 3, flips.shape), repeat)
     features = rng.standard_normal((n, 10)) + 2 * np.random.default_rng(1).standard_normal((n_classes, 10))[y]
-    return Part(scores, features, y)
+    return ScoredRows(scores, features, y)
 
 
 def ones(k):
@@ -53,7 +53,7 @@ def test_multi_label_and_the_same_choice_twice():
     for _ in range(2):
         labels = (rng.random((300, 6)) < 0.3).astype(np.float32)
         scores = np.tile(2 * labels - 1, 2) + 0.3 * rng.standard_normal((300, 12))
-        parts.append(Part(scores, rng.standard_normal((300, 8)) + labels @ np.ones((6, 8)), labels))
+        parts.append(ScoredRows(scores, rng.standard_normal((300, 8)) + labels @ np.ones((6, 8)), labels))
     first, again = (choose_details(*parts, ones, random_state=0) for _ in range(2))
     assert first == again
     assert first.n_bits >= 2

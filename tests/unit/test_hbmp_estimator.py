@@ -74,7 +74,7 @@ def test_codes_for_classes_never_seen(blobs):
     assert set(np.unique(codes)) <= {-1, 1}
     best = _least_squares_code(model, -np.ones(4))  # a class apart from all four
     assert _cost(model, codes[1], -np.ones(4)) == pytest.approx(_cost(model, best, -np.ones(4)))
-    with pytest.raises(ValueError, match=r"fitted on classes like .*found .*'bee'"):
+    with pytest.raises(ValueError, match=r"knows classes like .*found .*'bee'"):
         model.codes_for(["bee"])
 
 
@@ -88,7 +88,7 @@ def test_codes_for_label_sets_never_seen(blobs, label_rows):
         target = np.where(items @ row > 0, 1.0, -1.0)
         best = _cost(model, _least_squares_code(model, target), target)
         assert best <= _cost(model, code, target) <= 1.05 * best
-    with pytest.raises(ValueError, match="fitted on 6 labels; found rows of 5"):
+    with pytest.raises(ValueError, match="knows 6 labels; found rows of 5"):
         model.codes_for(np.zeros((1, 5), int))
 
 
@@ -109,8 +109,7 @@ def _least_squares_code(model, target):
 
 
 def test_paper_is_a_citation_and_the_published_variant():
-    assert hbmp.HBMP.paper == "Cakir, He & Sclaroff, ECCV 2018"
-    assert isinstance(hbmp.HBMP.paper, str)
+    assert hbmp.HBMP.citation == "Cakir, He & Sclaroff, ECCV 2018"
     model = hbmp.HBMP.paper(24, random_state=5)
     assert type(model) is hbmp.HBMP
     settings = model.get_params()
@@ -197,11 +196,12 @@ def test_what_is_passed_in_is_what_is_used(blobs):
         (lambda X, y: (np.where(np.arange(6) == 2, np.nan, X), y), "NaN"),
         (lambda X, y: (np.where(np.arange(6) == 2, np.inf, X), y), "infinity"),
         (lambda X, y: (X[0], y), "Expected 2D array, got 1D array"),
-        (lambda X, y: (X, np.zeros(90, int)), r"y holds only one class \(.*0.*\); codes need at least two"),
+        (lambda X, y: (X, np.zeros(90, int)), r"y holds one class only \(.*0.*\); codes need at least two"),
         (lambda X, y: (X, np.where(y == 1, np.nan, y)), "y holds NaN or infinity"),
-        (lambda X, y: (X, np.stack([y, y], axis=1)), "every value is 0 or 1; found .*For one class per instance"),
+        (lambda X, y: (X, np.stack([y, y], axis=1)), "every value is 0 or 1; found .*For one class an instance"),
         (lambda X, y: (X, np.ones((90, 3), int)), "found 1 item; a neighbourhood needs at least two"),
-        (lambda X, y: (X, np.ones((90, 2, 2))), r"y must hold one class per instance, shape \(n,\)"),
+        (lambda X, y: (X, np.ones((90, 2, 2))), r"y must hold one class an instance, shape \(n,\)"),
+        (lambda X, y: (X, y + 0.5), "Unknown label type: y is continuous, for example"),
         (lambda X, y: (X, 3), r"y has shape \(\)"),
         (lambda X, y: (np.ones((90, 6)), None), "All instances are the same"),
     ],
@@ -219,6 +219,56 @@ def test_other_features_than_in_training_are_refused(blobs):
 
 
 def test_target_codes_of_labels_alone_have_the_constant_that_is_asked_for(label_rows):
-    affinity = SharedLabels().fit(None, label_rows)
-    assert small(intercept=True).infer(affinity, label_rows, 0).intercept != 0
-    assert small().infer(affinity, label_rows, 0).intercept == 0
+    assert small(intercept=True).infer(label_rows).intercept != 0
+    assert small().infer(label_rows).intercept == 0
+
+
+def test_unknown_classes_and_label_names_are_refused(blobs):
+    X, y = blobs
+    words = np.array(["ant", "bee", "cat", "dog"])[y]
+    model = small().fit(X, words)
+    with pytest.raises(ValueError, match="No class 'nonexistent' in the training data, which have 4 classes"):
+        model.codes_for(["ant", "nonexistent"])
+    with pytest.raises(ValueError, match="No class 9"):
+        small().fit(X, y).codes_for([9])
+    lists = [[word, "animal"] if word != "cat" else [word] for word in words]
+    named = small().fit(X, lists)
+    with pytest.raises(ValueError, match="the label 'mouse', which training data do not have"):
+        named.codes_for([["mouse"]])
+
+
+def test_lists_of_label_names_are_label_sets(blobs, tmp_path):
+    X, y = blobs
+    lists = [["b", "a"] if kind == 0 else ["c"] if kind == 1 else {"a", "d"} for kind in y]
+    rows = np.array([[name in labels for name in "abcd"] for labels in lists], dtype=int)
+    by_name, by_row = small().fit(X, lists), small().fit(X, rows)
+    np.testing.assert_array_equal(by_name.transform(X), by_row.transform(X))
+    by_name.save(tmp_path / "model")
+    loaded = hbmp.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.codes_for([["a", "b"], ["c"]]), by_row.codes_for([[1, 1, 0, 0], [0, 0, 1, 0]]))
+
+
+def test_a_column_of_a_table_holds_classes(blobs):
+    pandas = pytest.importorskip("pandas")
+    X, y = blobs
+    words = np.array(["ant", "bee", "cat", "dog"])[y]
+    expected = small().fit(X, words).transform(X)
+    np.testing.assert_array_equal(small().fit(X, pandas.DataFrame({"kind": words})).transform(X), expected)
+
+
+def test_sparse_features_are_features(blobs):
+    X, y = blobs
+    expected = small().fit(X, y).transform(X)
+    model = small().fit(sparse.csr_array(X), y)
+    np.testing.assert_array_equal(model.transform(sparse.csr_matrix(X)), expected)
+
+
+def test_bits_have_names(blobs):
+    pytest.importorskip("pandas")
+    X, y = blobs
+    model = small(3).fit(X, y)
+    assert list(model.get_feature_names_out()) == ["hbmp0", "hbmp1", "hbmp2"]
+    frame = model.set_output(transform="pandas").transform(X)
+    assert list(frame.columns) == ["hbmp0", "hbmp1", "hbmp2"]
+    assert (frame.dtypes == np.int8).all()
+    assert 0 <= model.score(X, y) <= 1

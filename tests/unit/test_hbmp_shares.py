@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,8 +10,8 @@ from small_models import affinity_behind, small
 
 import hbmp
 from hbmp.affinities import Centred, MeanFeatures, SameClass, SharedLabels
-from hbmp.methods import hbmp as hbmp_file
-from hbmp.methods.hbmp import candidates, held_out
+from hbmp.methods.hbmp import plan as plans
+from hbmp.methods.hbmp.targets import shrink
 
 
 def test_features_speak_in_an_auto_affinity(blobs, label_rows):
@@ -30,7 +28,7 @@ def test_labels_vote_with_the_codes_of_their_items(blobs):
     model = small(12, label_share=0.4).fit(X, y)
     outputs = model.function_.project(X)
     assert outputs.shape == (90, 12 + 4)
-    for row, score in zip(outputs[:9].astype(float), model._odds(X[:9])[0], strict=True):
+    for row, score in zip(outputs[:9].astype(float), model.encoder_.odds(X[:9]), strict=True):
         odds = np.exp(row[12:])
         expected = sum(p * code for p, code in zip(odds / odds.sum(), model.codebook_.codes.astype(float), strict=True))
         votes = np.log((1 + expected) / (1 - expected)).clip(-np.log(1999), np.log(1999))
@@ -41,7 +39,9 @@ def test_label_sets_vote_as_often_as_they_occur(blobs, label_rows):
     X, _ = blobs
     model = small(12, label_share=1).fit(X, label_rows)
     sets, counts = np.unique(label_rows, axis=0, return_counts=True)
-    for row, score in zip(model.function_.project(X[:9])[:, 12:].astype(float), model._odds(X[:9])[0], strict=True):
+    for row, score in zip(
+        model.function_.project(X[:9])[:, 12:].astype(float), model.encoder_.odds(X[:9]), strict=True
+    ):
         likelihoods = [
             np.prod([1 / (1 + np.exp(-z if on else z)) for z, on in zip(row, labels, strict=True)]) * count**0.5
             for labels, count in zip(sets, counts, strict=True)
@@ -52,51 +52,18 @@ def test_label_sets_vote_as_often_as_they_occur(blobs, label_rows):
 
 def test_no_votes_where_they_are_not_wanted_or_not_possible(blobs, monkeypatch):
     X, y = blobs
-    monkeypatch.setattr(held_out, "MOST_LABELS", 3)
+    monkeypatch.setattr(plans, "MOST_LABELS", 3)
     for model in (small(), small(label_share=0), small(function=hbmp.functions.Trees(n_trees=2))):
         model.fit(X, y)
-        assert model.label_share_ == 0
+        assert model.plan_.label_share == 0
         assert model.function_.project(X).shape == (90, 8)
-
-
-def test_shares_are_chosen_on_instances_held_out(monkeypatch):
-    X, y = make_blobs(400, n_features=5, centers=6, cluster_std=4.0, random_state=2)
-    X, seen = X.astype(np.float32), []
-    teach = hbmp_file.teach
-
-    def watched(function, rows, lessons, *rest, **named):
-        seen.append((len(rows), sum(lesson.codes.shape[1] for lesson in lessons)))
-        teach(function, rows, lessons, *rest, **named)
-
-    monkeypatch.setattr(hbmp_file, "teach", watched)
-    model = small(12).fit(X, y)
-    assert seen == [(320, 4 * 12), (400, 12)]  # the bits of four code books, then those of the best
-    assert model.feature_share_ in (0.3, 0.5, 0.7, 0.85)
-    assert model.label_share_ in (0, 0.25, 0.5, 0.75)
-    assert model.weight_share_ in (0, 0.5, 1)
-    seen.clear()
-    model = small(12, feature_share=0.6, label_share=0.25, weight_share=1).fit(X, y)
-    assert seen == [(400, 12)]
-    assert (model.feature_share_, model.label_share_, model.weight_share_) == (0.6, 0.25, 1)
-    label_sets = np.eye(6, dtype=int)[y]
-    seen.clear()
-    model = small(12).fit(X, label_sets)
-    assert seen == [(320, 2 * 3 * 12), (400, 12)]  # of two feature shares, and three plans each
-    assert (model.feature_share_, model.centre_share_) in itertools.product((0.5, 0.7), (0, 0.25))
-    seen.clear()
-    assert small(16).fit(X, label_sets).feature_share_ == 0.5
-    assert seen == [(320, 3 * 16), (400, 16)]  # of three plans
-    seen.clear()
-    monkeypatch.setattr(candidates, "MOST_ITEMS", 5)
-    assert small(16).fit(X, label_sets).centre_share_ == 0
-    assert seen == [(320, 16), (400, 16)]
 
 
 def test_a_constant_is_free_where_it_is_asked_for(label_rows, blobs):
     X, _ = blobs
     assert small(intercept=True).fit(X, label_rows).codebook_.intercept != 0
     assert small(intercept=True, feature_share=0).fit(X, label_rows).codebook_.intercept != 0
-    for settings in ({}, {"intercept": False}, {"feature_share": 0}, {"scheme": "constant"}):  # too few to choose by
+    for settings in ({}, {"intercept": False}, {"feature_share": 0}, {"scheme": "constant"}):
         assert small(**settings).fit(X, label_rows).codebook_.intercept == 0
 
 
@@ -114,9 +81,9 @@ def test_classes_as_rows_of_labels_are_as_good_as_classes(n_classes, n_rows):
 
 
 def test_equal_weights_are_never_negative():
-    np.testing.assert_allclose(held_out.shrink(np.array([2, -3, 0.5]), 0), 5.5 / 3)
-    np.testing.assert_allclose(held_out.shrink(np.zeros(3), 0), 1)
-    np.testing.assert_allclose(held_out.shrink(np.array([1.0, 3.0]), 0.5), [1.5, 2.5])
+    np.testing.assert_allclose(shrink(np.array([2, -3, 0.5]), 0), 5.5 / 3)
+    np.testing.assert_allclose(shrink(np.zeros(3), 0), 1)
+    np.testing.assert_allclose(shrink(np.array([1.0, 3.0]), 0.5), [1.5, 2.5])
 
 
 @pytest.mark.parametrize(
@@ -137,34 +104,12 @@ def test_a_centre_share_is_taken_off_the_labels_part(blobs, label_rows):
     model = small(feature_share=0.3, centre_share=0.6).fit(X, label_rows)
     expected = MeanFeatures(Centred(share=0.6), share=0.3).fit(X, label_rows)
     np.testing.assert_allclose(affinity_behind(model).matrix(), expected.matrix(), atol=1e-6)
-    assert (model.feature_share_, model.centre_share_) == (0.3, 0.6)
+    assert (model.plan_.feature_share, model.plan_.centre_share) == (0.3, 0.6)
     model = small(feature_share=0, centre_share=0.6).fit(X, label_rows)
     np.testing.assert_allclose(
         affinity_behind(model).matrix(), Centred(share=0.6).fit(X, label_rows).matrix(), atol=1e-6
     )
-    assert (model.feature_share_, model.centre_share_) == (0, 0.6)
-
-
-def test_the_best_of_a_trial_is_what_retrieves_best():
-    """Votes that are right beat bits that are noise; weights that silence a broken bit are taken, others are not."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 4, 300)
-    codes = np.array([[1, 1, 1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1]])[labels].astype(float)
-    noise = rng.standard_normal((300, 3))
-    good, bad = (3 * noise, 0.9 * codes), (codes * 9, noise)
-    parts = (labels[:150], labels[150:])
-    trials = {}
-    for name, (bits, votes) in {"votes": good, "bits": bad}.items():
-        trials[name] = held_out.Trial((bits[:150], votes[:150]), (bits[150:], votes[150:]), *parts)
-    assert trials["votes"].best(np.ones(3))[1:] == (0.75, 0)
-    assert trials["bits"].best(np.ones(3))[1] == 0
-    books = [trials["votes"], trials["bits"]]
-    assert held_out.choose(books, [np.ones(3)] * 2, label_shares=(0.0,)) == held_out.Shares(1, 0.0, 0.0)
-    broken = codes.copy()
-    broken[:, 2] = noise[:, 2]
-    trial = held_out.Trial((broken[:150], broken[:150]), (broken[150:], broken[150:]), *parts)
-    assert trial.best(np.array([1, 1, 0.1]))[2] > 0
-    assert trial.best(np.array([0.1, 1, 1]))[2] == 0
+    assert (model.plan_.feature_share, model.plan_.centre_share) == (0, 0.6)
 
 
 def test_weights_lie_between_equal_ones_and_the_pursuits(blobs):
@@ -176,25 +121,3 @@ def test_weights_lie_between_equal_ones_and_the_pursuits(blobs):
     np.testing.assert_allclose(half.bit_weights_, (found + found.mean()) / 2)
     prefix = half.codebook_.weights_for(5)
     np.testing.assert_allclose(half.weights_for(5), (prefix + prefix.mean()) / 2)
-
-
-def test_weights_must_earn_their_price(monkeypatch):
-    """Half and whole weights gain these over none, among new instances and among learned ones."""
-    trial = held_out.Trial(None, None, None, None)
-
-    def chosen(half, whole):
-        gains = {0.0: (0, 0), 0.5: half, 1.0: whole}
-        weights = np.array([1.0, 3.0])  # whole: 1 and 3; half: 1.5 and 2.5
-
-        def retrieval(label_share, found=None):
-            share = 0.0 if found is None else 2.0 - found[0]
-            return np.array([0.8, 0.9]) + gains[share]
-
-        monkeypatch.setattr(trial, "retrieval", retrieval)
-        return trial.best(weights, label_shares=(0.0,))[2]
-
-    assert chosen((0.0009, 0.0009), (0.0019, 0.0019)) == 0
-    assert chosen((0.002, 0.002), (0.0015, 0.0015)) == 0.5
-    assert chosen((0.002, 0.002), (0.0025, 0.0025)) == 0.5  # half a tenth of a point more is not worth it
-    assert chosen((0.002, 0.002), (0.0040, 0.0040)) == 1
-    assert chosen((0.002, -0.002), (0.02, -0.0001)) == 0  # both must gain

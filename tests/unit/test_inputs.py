@@ -1,4 +1,4 @@
-"""What users hand to the command line is read as they meant it, or told in one sentence what is wrong."""
+"""Data of the command line are read as meant, or refused in one sentence."""
 
 from __future__ import annotations
 
@@ -157,11 +157,11 @@ def test_ids_are_whole_numbers(tmp_path):
         ("x.csv", "a,b\n1,2\n3,dog\n", "must hold numbers in every feature column"),
         ("x.csv", "label,id\n1,2\n", "has no columns of numbers"),
         ("x.csv", "", "is empty"),
-        ("x.mat", "", "is no file of features; they come as .npy"),
-        ("photo.JPG", "", "photo.JPG is an image, and features are needed here"),
+        ("x.mat", "", "is not a file of features; these end in .npy"),
+        ("photo.JPG", "", "photo.JPG is an image, but features are needed here"),
     ],
 )
-def test_wrong_features_are_told_in_a_sentence(name, text, sentence, tmp_path):
+def test_wrong_features_give_a_sentence(name, text, sentence, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         read_data(write(tmp_path / name, text))
 
@@ -172,22 +172,22 @@ def test_wrong_features_are_told_in_a_sentence(name, text, sentence, tmp_path):
         ("y.csv", "a\n\nb\n", "Item 2 of .* has no label"),
         ("y.csv", "a,b\n1,2\n", "none of them called 'label'"),
         ("y.txt", "", "holds no labels"),
-        ("y.json", "[]", "is no file of labels"),
+        ("y.json", "[]", "is not a file of labels"),
     ],
 )
-def test_wrong_labels_are_told_in_a_sentence(name, text, sentence, tmp_path):
+def test_wrong_labels_give_a_sentence(name, text, sentence, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         read_labels(write(tmp_path / name, text))
 
 
-def test_wrong_places_are_told_in_a_sentence(tmp_path):
+def test_wrong_places_give_a_sentence(tmp_path):
     (tmp_path / "images" / "dog").mkdir(parents=True)
     write(tmp_path / "images" / "dog" / "a.png", "")
     (tmp_path / "nothing").mkdir()
     np.savez(tmp_path / "many.npz", first=X, second=X)
     with pytest.raises(ValueError, match="is a folder of images"):
         read_data(tmp_path / "images")
-    with pytest.raises(ValueError, match=r"holds no images and no features.npy"):
+    with pytest.raises(ValueError, match=r"holds neither images nor features.npy"):
         read_data(tmp_path / "nothing")
     with pytest.raises(ValueError, match="holds first, second, none of them called 'features'"):
         read_data(tmp_path / "many.npz")
@@ -240,7 +240,7 @@ def test_images_in_parquet_and_what_is_wrong_with_them(tmp_path):
     write("gap.parquet", label=["cat", None])
     write("parts/c.parquet", number=[1])
     for source, labels, message in (
-        ("bare.parquet", tmp_path / "names.csv", "is Parquet: give one label a row"),
+        ("bare.parquet", tmp_path / "names.csv", "is Parquet: give one label per row"),
         ("gap.parquet", None, "has 1 rows without a label"),
         ("parts", None, "c.parquet has no column 'label', which others have"),
     ):

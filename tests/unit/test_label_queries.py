@@ -10,7 +10,6 @@ from hypothesis.extra import numpy as arrays
 from sklearn.datasets import make_multilabel_classification
 
 import hbmp
-from hbmp.methods.hbmp import held_out
 from hbmp.methods.hbmp.label_queries import LEAST, LabelQueries, make_queries
 
 
@@ -82,39 +81,31 @@ def test_real_valued_queries_of_label_sets_retrieve_better():
     def retrieve(queries):
         return hbmp.metrics.mean_average_precision(queries, codes, y[700:], y[:700])
 
-    odds = model._odds(X[700:])[0]
+    odds = model.encoder_.odds(X[700:])
     np.testing.assert_array_equal(model.transform(X[700:]), np.where(odds >= 0, 1, -1))
     assert retrieve(model.project(X[700:])) > retrieve(odds) > retrieve(np.sign(odds))
 
 
-@pytest.mark.parametrize(("label_scores_are", "asks"), [("right", True), ("shuffled", False)])
-def test_queries_ask_unless_held_out_instances_lose_by_it(label_scores_are, asks):
-    """Four classes in eight bits; bits are noisy, and label scores know the class, or another's."""
-    rng = np.random.default_rng(0)
-    codes = np.where(rng.random((4, 8)) < 0.5, np.int8(-1), np.int8(1))
-    classes = rng.integers(4, size=400)
-    bits = codes[classes] + rng.normal(scale=1.5, size=(400, 8))
-    label_scores = 6 * np.eye(4)[classes if label_scores_are == "right" else rng.permutation(classes)]
-    trial = held_out.Trial((bits[:200], bits[:200]), (bits[200:], bits[200:]), classes[:200], classes[200:])
-    assert trial.asks(label_scores[:200], 0.0) is asks
-
-
-def test_a_model_that_does_not_ask_gives_log_odds(monkeypatch, blobs):
+def test_label_queries_leave_the_codes_as_they_are(blobs):
     X, y = blobs
-    monkeypatch.setattr(held_out, "FEWEST", 50)
-    monkeypatch.setattr(held_out.Trial, "asks", lambda *_: False)
-    model = hbmp.HBMP(8, random_state=0).fit(X, y)
-    assert model.queries_ is None
-    np.testing.assert_array_equal(model.project(X), model._odds(X)[0])
-    monkeypatch.setattr(held_out.Trial, "asks", lambda *_: True)
-    asking = hbmp.HBMP(8, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(asking.transform(X), model.transform(X))
-    assert not np.array_equal(asking.project(X), model.project(X))
+    plain, aware = (hbmp.HBMP(8, label_queries=wanted, random_state=0).fit(X, y) for wanted in (False, True))
+    assert plain.encoder_.queries is None
+    np.testing.assert_array_equal(plain.project(X), plain.encoder_.odds(X))
+    np.testing.assert_array_equal(aware.transform(X), plain.transform(X))
+    assert not np.array_equal(aware.project(X), plain.project(X))
+
+
+def test_codes_are_computed_without_label_queries(blobs, monkeypatch):
+    X, y = blobs
+    model = hbmp.HBMP(8, label_queries=True, random_state=0).fit(X, y)
+    expected = model.transform(X)
+    monkeypatch.setattr(LabelQueries, "ask", None)
+    np.testing.assert_array_equal(model.transform(X), expected)
 
 
 def test_without_label_scores_a_score_is_its_bits_log_odds():
     X, y = make_multilabel_classification(200, 10, n_classes=4, random_state=0)
     for labels, settings in ((y, {"label_share": 0}), (None, {})):
         model = hbmp.HBMP(8, random_state=0, **settings).fit(X.astype(np.float32), labels)
-        assert model.queries_ is None
+        assert model.encoder_.queries is None
         np.testing.assert_array_equal(model.project(X), model.function_.project(X)[:, :8])

@@ -215,5 +215,5 @@ def test_errors_say_what_to_do():
         protocols.get("nus-1").split(classes_data(), 0)
     with pytest.raises(ValueError, match="split that comes with the data; toy has none"):
         protocols.get("coco").split(replace(label_data(), split=None), 0)
-    with pytest.raises(ValueError, match="every label; label"):
+    with pytest.raises(ValueError, match="per label, and label"):
         protocols.get("nus-1").split(label_data(), 0)

@@ -125,3 +125,9 @@ def test_results_are_written_where_no_fcntl_exists(tmp_path, monkeypatch):
     assert fresh.append(tmp_path / "a.jsonl", {"key": "a"})
     assert not fresh.append(tmp_path / "a.jsonl", {"key": "a"})
     assert not hasattr(fresh, "fcntl")
+
+
+def test_files_of_other_measurements_are_no_results(tmp_path):
+    (tmp_path / "benchmark.jsonl").write_text('{"seconds": 1}\n')
+    store.append(tmp_path / "cifar-1.jsonl", {"key": "a"})
+    assert running.load_results(tmp_path) == [{"key": "a"}]

@@ -306,7 +306,7 @@ def test_bad_affinities_are_refused():
         hbmp.infer_codes(SameClass(), 4)
     with pytest.raises(ValueError, match="must be symmetric"):
         hbmp.infer_codes(np.array([[1.0, 0.2], [0.3, 1.0]]), 4)
-    with pytest.raises(ValueError, match="first 9"):
+    with pytest.raises(ValueError, match="found 9"):
         hbmp.infer_codes(2 * np.eye(4) - 1, 4).weights_for(9)
 
 

@@ -1,6 +1,6 @@
-"""The card of a model: what it was fitted on, how it scores on rows it has not seen, and the command that made it.
+"""The card of a model: its data, its scores on held-out rows, its settings, and the command that fitted it.
 
-Written by the program beside the model, as `card.md`; nobody types a number.
+The program writes it beside the model, as `card.md`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "card.md"
 def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_train: int, command: str = "") -> Path:
     """Write `card.md` into a model directory.
 
-    data : the `hbmp.datasets.Data` it was fitted on · evaluation : its scores on held-out rows, if there are any
+    `data` is the `hbmp.datasets.Data` of the fit, `evaluation` the scores on held-out rows, if any.
     """
     parts = [
         f"# {type(model).__name__}, {model.n_bits} bits, on {data.name}",
@@ -28,7 +28,7 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
         "## Data",
         _data(data, n_train),
         "## Scores",
-        evaluation.to_markdown() if evaluation else "None were taken: every row was used for fitting.",
+        evaluation.to_markdown() if evaluation else "None: every row was used for fitting.",
         "## Settings",
         Table(("setting", "value"), tuple((name, _cell(value)) for name, value in _settings(model)), n_notes=1).text(),
         *_plan(model),
@@ -39,7 +39,7 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
 
 
 def _data(data, n_train: int) -> str:
-    kind = "none" if data.labels is None else "one class a row" if data.labels.ndim == 1 else "label sets"
+    kind = "none" if data.labels is None else "one class per row" if data.labels.ndim == 1 else "multi-label"
     rows = (
         ("name", data.name),
         ("rows", f"{len(data):,}"),
@@ -58,7 +58,7 @@ def _settings(model) -> list[tuple[str, object]]:
 
 
 def _plan(model) -> list[str]:
-    """What was decided for these data, where a method decides."""
+    """The decisions of a method for these data, where it has a plan."""
     if not hasattr(model, "plan_"):
         return []
     rows = tuple((name, _cell(value)) for name, value in model.plan_.as_dict().items())

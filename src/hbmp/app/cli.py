@@ -1,6 +1,6 @@
-"""The command line `hbmp`: finds the verb's file in `commands/`, hands it the options, prints mistakes in one sentence.
+"""The command line `hbmp`: one file in `commands/` per verb; errors are printed as one sentence.
 
-Data go to stdout, progress to stderr. Exit status: 0 done, 2 a mistake of the user, 1 our defect, 130 interrupted.
+Data go to stdout, progress to stderr. Exit status: 0 success, 2 wrong usage, 1 a defect of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MISTAKES = (ValueError, LookupError, OSError, ImportError)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence instead of the whole usage."""
+    """Prints an error as one sentence instead of the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         text = message[:1].upper() + message[1:]
-        self.exit(2, f"{text.rstrip('.')}. `{self.prog} --help` shows how to ask.\n")
+        self.exit(2, f"{text.rstrip('.')}. See `{self.prog} --help`.\n")
 
 
 def main(arguments=None) -> int:
-    """Run one command line (a list of words; those of this process when None) and return its exit status."""
+    """Run one command line, by default that of this process, and return its exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         options = _parser(words).parse_args(words)
@@ -39,7 +39,7 @@ def main(arguments=None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except LookupError as error:
-        return _say(error)
+        return _print_error(error)
     return _run(options)
 
 
@@ -51,48 +51,52 @@ def _run(options) -> int:
         sys.stdout.flush()
         return int(status or 0)
     except KeyboardInterrupt:
-        print("Interrupted. Run the same command to go on.", file=sys.stderr)
+        print("Interrupted. Run the same command again to continue.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        with contextlib.suppress(OSError):  # the reader has gone; keep Python from complaining about it at exit
+        with contextlib.suppress(OSError):  # the reader has gone; this avoids an error message at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         if getattr(options, "debug", False):
             raise
         if isinstance(error, _MISTAKES) and type(error) not in (KeyError, IndexError):
-            return _say(error)
-        print(f"Unexpected {type(error).__name__}: {error}. Run it again with --debug to see where.", file=sys.stderr)
+            return _print_error(error)
+        print(
+            f"Unexpected {type(error).__name__}: {error}. Run it again with --debug for the traceback.", file=sys.stderr
+        )
         return 1
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
-    """A warning for the user is its sentence; where in our files it was raised helps nobody."""
+    """Print the sentence of a warning without its file and line."""
     print(" ".join(str(message).split()), file=sys.stderr)
 
 
-def _say(error: BaseException) -> int:
+def _print_error(error: BaseException) -> int:
     sentence = " ".join(str(error).split())
     print(sentence or type(error).__name__, file=sys.stderr)
     return 2
 
 
 def _parser(words: list[str]) -> argparse.ArgumentParser:
-    """The parser of the verb asked for; of all verbs when none is named, for the overview."""
+    """The parser of the named verb, or of all verbs for the overview."""
     common = _Parser(add_help=False)
-    common.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show where an error came from")
+    common.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
     parser = _Parser(
         prog="hbmp", description=_OVERVIEW, epilog=f"Example: {_EXAMPLE}", parents=[common], formatter_class=_Help
     )
     parser.add_argument("--version", action="version", version=f"hbmp {__version__}")
     parser.add_argument(
-        "--completion", action=_Completion, choices=SHELLS, help="print what completes words in a shell"
+        "--completion", action=_Completion, choices=SHELLS, help="print the completion script of a shell"
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    asked = next((word for word in words if not word.startswith("-")), None) if "--completion" not in words else None
-    if asked is not None and asked not in catalog.names("commands"):
-        raise LookupError(_unknown(asked))
-    for name in catalog.names("commands") if asked is None else (asked,):
+    named = next((word for word in words if not word.startswith("-")), None) if "--completion" not in words else None
+    if named is not None and named not in catalog.names("commands"):
+        raise LookupError(_unknown(named))
+    for name in catalog.names("commands") if named is None else (named,):
         _add_verb(verbs, name, common)
     return parser
 
@@ -113,7 +117,7 @@ def _add_verb(verbs, name: str, common: argparse.ArgumentParser) -> None:
 
 
 class _Completion(argparse.Action):
-    """Prints a script that completes verbs, options, methods and files, made from the parser of all verbs."""
+    """Prints a script that completes verbs, options, methods and files."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         from hbmp.app.completion import script
@@ -123,7 +127,7 @@ class _Completion(argparse.Action):
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Keeps our line breaks, and a little more room for the names of options."""
+    """Keeps line breaks, with more room for the names of options."""
 
     def __init__(self, prog: str):
         super().__init__(prog, max_help_position=32)

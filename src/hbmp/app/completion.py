@@ -1,4 +1,4 @@
-"""Completion for shells: verbs, options and choices from the parser, files where a file is asked for, names of methods.
+"""Shell completion of verbs, options, choices, file names and methods.
 
 bash    eval "$(hbmp --completion bash)"          in ~/.bashrc
 zsh     eval "$(hbmp --completion zsh)"           in ~/.zshrc, after compinit
@@ -16,7 +16,7 @@ _METHODS = ("method", "methods")
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script for one shell."""
+    """The completion script for one shell."""
     try:
         import shtab
     except ImportError:

@@ -1,8 +1,8 @@
-"""From data to a database on disk: what `hbmp index` does.
+"""From data to a database on disk, for `hbmp index`.
 
-Features are encoded in one go. Image files go through `hbmp.encode_dataset` into a folder of parts beside the database
-(`db.parts` for `db`), because a network needs hours where a projection needs seconds: a run that was stopped goes on
-with the parts it finds, and they are removed once the database is written.
+Features are encoded in memory. Image files go through `hbmp.encode_dataset` into a folder of parts beside the database
+(`db.parts` for `db`), because a network may need hours: the next run resumes from these parts, which are removed once
+the database is written.
 """
 
 from __future__ import annotations
@@ -14,19 +14,28 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from hbmp.app.inputs import inputs_for
-from hbmp.database import Database, check_free, encode
+from hbmp.app.outputs import check_folder
+from hbmp.database import Database, check_free, encode, is_database
 from hbmp.database.item_files import ItemFiles
 from hbmp.datasets import Data
 from hbmp.encode import Encoded, encode_dataset, read_codes
 from hbmp.hasher import Hasher
 from hbmp.images import Images
 
-_PER_PART = 4096  # images that a stopped run may have to encode again
+_PER_PART = 4096  # images per part: the most that a stopped run encodes again
+
+
+def check_database_place(path: str | Path, *, replace: bool) -> None:
+    """Refuse an output that cannot be a new database, or one that exists already where it must not be replaced."""
+    check_free(path)
+    check_folder(path)
+    if not replace and is_database(path):
+        raise ValueError(f"{path} is a database already; pass --replace to replace it, or choose another name.")
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """The database, the images left out of it, and how many items an earlier run had encoded."""
+    """The database, the skipped images, and the number of items that an earlier run had encoded."""
 
     database: Database
     skipped: tuple[str, ...] = ()
@@ -36,18 +45,18 @@ class Indexed:
 def index_data(
     model: Hasher, data: Data, name, path, *, ids=None, kind="auto", on_error="refuse", progress=False
 ) -> Indexed:
-    """Encode the data by the model and save the database at `path`; name: what messages call the data."""
+    """Encode the data and save the database at `path`; `name` is the name of the data in messages."""
     check_free(path)
     if ids is not None and len(ids) != len(data):
-        raise ValueError(f"{name} has {len(data)} items but there are {len(ids)} ids; every item needs its own.")
+        raise ValueError(f"{name} has {len(data)} items but there are {len(ids)} ids; pass one id per item.")
     inputs = inputs_for(model, data, name)
-    about = {"label_names": data.label_names, "kind": kind}
+    settings = {"label_names": data.label_names, "kind": kind}
     source = {"name": data.name, "rows": len(data), "checksum": data.checksum()}
     if not isinstance(inputs, Images) or inputs.folder is None:
         files = ItemFiles.of(inputs) if isinstance(inputs, Images) else None
         codes = encode(model, inputs, progress=progress)
         done = Indexed(
-            Database.of_codes(model, codes, ids=ids, labels=data.labels, source=source, files=files, **about)
+            Database.of_codes(model, codes, ids=ids, labels=data.labels, source=source, files=files, **settings)
         )
         done.database.save(path)
         return done
@@ -62,7 +71,7 @@ def index_data(
         labels=None if data.labels is None else data.labels[kept],
         source={**source, "rows": len(kept)},
         files=ItemFiles(str(inputs.folder), names),
-        **about,
+        **settings,
     )
     database.save(path)
     shutil.rmtree(parts)
@@ -83,13 +92,12 @@ def _encoded(model: Hasher, images: Images, parts: Path, on_error: str, progress
             if "was begun with another" not in str(error):
                 raise
             raise ValueError(
-                f"{parts} holds the codes of a run that was stopped, of another model or of other images; remove it to "
-                "start afresh."
+                f"{parts} holds codes of a stopped run with another model or other images; remove it to start again."
             ) from error
 
 
 class _Counted:
-    """A model that moves a progress bar by what it has encoded."""
+    """A model that updates a progress bar as it encodes."""
 
     def __init__(self, model: Hasher, bar):
         self._model, self._bar = model, bar

@@ -1,6 +1,6 @@
 """Settings of a method as words on a command line: `scheme=constant`, `ridge=0.01`.
 
-A value is JSON where it reads as JSON, else the word itself; a piece with settings of its own is a pair, as in
+A value is parsed as JSON, and kept as text where that fails. A piece with settings of its own is a pair:
 `function=["mlp", {"hidden": [512]}]`.
 """
 
@@ -17,7 +17,7 @@ _SET_ELSEWHERE = {"n_bits": "--bits", "random_state": "--seed", "device": "--dev
 
 
 def make_from_words(name: str, n_bits: int, words: Sequence[str], *, seed: int, device: str) -> Hasher:
-    """The method with these settings, each a word NAME=VALUE; a name it does not have is told with the nearest."""
+    """Create a method with settings, each a word NAME=VALUE; the error for an unknown name suggests the nearest."""
     known = get_method(name)().get_params()
     settings = {}
     for word in words:
@@ -33,7 +33,7 @@ def make_from_words(name: str, n_bits: int, words: Sequence[str], *, seed: int, 
 
 
 def read_value(text: str):
-    """JSON where it reads as JSON, else the text."""
+    """Parse a value as JSON, or keep the text."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,52 +1,86 @@
-"""A searchable collection in one directory: the codes, their ids and labels, and the model that encodes queries.
+"""A searchable collection in one directory: codes, ids, labels, and the model that encodes queries.
 
-db = hbmp.Database.build(model, X, ids=ids, labels=y)     # X: features, or images for a model of images
-distances, ids = db.search(queries, 10)                   # the model turns queries into codes
-db.paths_of(ids[0]); db.save("db"); db = hbmp.Database.load("db")
+    db = hbmp.Database.build(model, X, ids=ids, labels=y)     # X: features, or images for a model of images
+    distances, ids = db.search(queries, 10)                   # the model turns queries into codes
+    db.paths_of(ids[0]); db.save("db"); db = hbmp.Database.load("db")
 
-database.json   format, sizes, where the items came from      index.hbmp   the codes, see `hbmp.Index`
-items.npz       ids; labels and names of image files, if any  model/       the model, see `hbmp.load`
+`folder` writes and reads the directory, `item_files` keeps the names of image files, `encoding` turns rows into codes.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 import hbmp
-from hbmp._core.arrays import read_npz
+from hbmp.database import folder
+from hbmp.database.encoding import encode
+from hbmp.database.folder import check_free, is_database
 from hbmp.database.item_files import ItemFiles
-from hbmp.hasher import Hasher, load
-from hbmp.images import Images, as_images, is_images
+from hbmp.hasher import Hasher
+from hbmp.images import as_images, is_images
 from hbmp.index import Index
 from hbmp.stores import check_ids
 
-FORMAT = 1
-_DESCRIPTION = "database.json"
-_ROWS, _IMAGES = 16_384, 1_024  # encoded at a time
+__all__ = ["Database", "ItemFiles", "check_free", "encode", "is_database"]
 
 
 class Database:
-    """Items that can be asked for by features, or by images.
+    """Items that are searched by features or by images.
 
-    ids (n,) rise · labels (n,) classes, (n, c) 0/1 or None, in their order · label_names: of the c columns ·
-    source: a few words and numbers about where the items came from, kept in the description ·
-    files: the image file of each item, or None
+    `build` and `of_codes` create a database, `load` opens a saved one.
+
+    Parameters
+    ----------
+    model : Hasher
+        The fitted model that made the codes; it encodes queries.
+    index : Index
+        The codes under their ids.
+    ids : ndarray of shape (n,)
+        Ids of the items, ascending.
+    labels : ndarray of shape (n,) or (n, n_labels), default=None
+        One class per item, or a 0/1 row per item for multi-label data, in the order of `ids`.
+    label_names : sequence of str, default=()
+        Names of the label columns.
+    source : mapping, default=None
+        Origin of the items: a few words and numbers, saved with the database.
+    files : ItemFiles, default=None
+        The image file of each item.
+
+    Attributes
+    ----------
+    model, index, ids, labels, label_names, source, files
+        As given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import hbmp
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = hbmp.get_method("itq")(16, random_state=0).fit(X)
+    >>> database = hbmp.Database.build(model, X[:100], labels=y[:100])
+    >>> database
+    Database(100 items of 16 bits, ITQ)
+    >>> distances, ids = database.search(X[:2], 3)
+    >>> ids.shape
+    (2, 3)
+    >>> database.labels_of([0, 1])
+    ['0', '1']
     """
 
     def __init__(
         self,
         model: Hasher,
         index: Index,
-        ids,
+        ids: NDArray[np.int64],
         *,
-        labels=None,
-        label_names=(),
-        source=None,
+        labels: NDArray[Any] | None = None,
+        label_names: Sequence[str] = (),
+        source: Mapping[str, Any] | None = None,
         files: ItemFiles | None = None,
     ):
         self.model, self.index, self.ids = model, index, ids
@@ -54,31 +88,106 @@ class Database:
         self.source, self.files = dict(source or {}), files
 
     @classmethod
-    def build(cls, model: Hasher, X, *, ids=None, labels=None, progress=False, **more) -> Database:
-        """Encode features (n, d) or images (`hbmp.Images`, a folder) by a fitted model and index the codes.
+    def build(
+        cls,
+        model: Hasher,
+        X: Any,
+        *,
+        ids: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        progress: bool = False,
+        **more: Any,
+    ) -> Database:
+        """Encode features or images with a fitted model and index the codes.
 
-        ids, labels, more : as for `of_codes`; images from folders bring their classes as labels
+        Parameters
+        ----------
+        model : Hasher
+            A fitted model.
+        X : array-like of shape (n, n_features), Images or path
+            Features, or images: an `hbmp.Images` or a folder.
+        ids : array-like of int of shape (n,), default=None
+            Distinct ids; row numbers where it is None.
+        labels : array-like of shape (n,) or (n, n_labels), default=None
+            Labels of the items. Images in class folders have their own.
+        progress : bool, default=False
+            Show a progress bar on a terminal.
+        **more
+            Further arguments of `of_codes`.
+
+        Returns
+        -------
+        Database
+
+        Examples
+        --------
+        >>> import numpy as np, hbmp
+        >>> X = np.random.default_rng(0).standard_normal((50, 8))
+        >>> model = hbmp.get_method("lsh")(16, random_state=0).fit(X)
+        >>> len(hbmp.Database.build(model, X, ids=range(100, 150)))
+        50
         """
         if is_images(X):
             X = as_images(X)
             labels = X.labels if labels is None else labels
             more = {"files": ItemFiles.of(X), **more}
+        ids = list(ids) if isinstance(ids, range) else ids
         return cls.of_codes(model, encode(model, X, progress=progress), ids=ids, labels=labels, **more)
 
     @classmethod
     def of_codes(
-        cls, model: Hasher, codes, *, ids=None, labels=None, label_names=(), kind="auto", source=None, files=None
+        cls,
+        model: Hasher,
+        codes: NDArray[np.int8],
+        *,
+        ids: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        label_names: Sequence[str] = (),
+        kind: Literal["auto", "flat", "ivf"] = "auto",
+        source: Mapping[str, Any] | None = None,
+        files: ItemFiles | None = None,
     ) -> Database:
-        """A database of codes (n, n_bits) that the model has given before; see `hbmp.Index.build` for the kinds.
+        """Create a database from codes that the model has computed before.
 
-        ids : distinct whole numbers, or the row numbers if None · files : the image file of each row
+        Parameters
+        ----------
+        model : Hasher
+            The model that made the codes.
+        codes : ndarray of shape (n, n_bits)
+            Signs, -1 and +1.
+        ids : array-like of int of shape (n,), default=None
+            Distinct ids; row numbers where it is None.
+        labels : array-like of shape (n,) or (n, n_labels), default=None
+            One class per row, or 0/1 rows for multi-label data.
+        label_names : sequence of str, default=()
+            Names of the label columns.
+        kind : {"auto", "flat", "ivf"}, default="auto"
+            Kind of the index, see `hbmp.Index.build`.
+        source : mapping, default=None
+            Origin of the items.
+        files : ItemFiles, default=None
+            The image file of each row.
+
+        Returns
+        -------
+        Database
+
+        Examples
+        --------
+        >>> import numpy as np, hbmp
+        >>> X = np.random.default_rng(0).standard_normal((50, 8))
+        >>> model = hbmp.get_method("lsh")(16, random_state=0).fit(X)
+        >>> database = hbmp.Database.of_codes(model, model.transform(X), kind="flat")
+        >>> int(database.search(X[:1], 1)[1][0, 0])
+        0
         """
         ids = np.arange(len(codes)) if ids is None else check_ids(ids, len(codes))
-        if labels is not None and len(labels) != len(codes):
-            raise ValueError(f"There are {len(codes)} rows but {len(labels)} labels; every row needs its label.")
+        kept = None if labels is None else np.asarray(labels)
+        if kept is not None and len(kept) != len(codes):
+            raise ValueError(f"There are {len(codes)} rows but {len(kept)} labels; every row needs its label.")
         index = Index.build(codes, ids=ids, bit_weights=model.bit_weights_, kind=kind)
         order = np.argsort(ids)
-        kept = None if labels is None else np.asarray(labels)[order]
+        kept = None if kept is None else kept[order]
         if files is not None and (order[1:] < order[:-1]).any():
             files = files.taken(order)
         return cls(model, index, ids[order], labels=kept, label_names=label_names, source=source, files=files)
@@ -89,27 +198,66 @@ class Database:
     def __repr__(self) -> str:
         return f"Database({len(self)} items of {self.index.n_bits} bits, {type(self.model).__name__})"
 
-    def search(self, X, k: int = 10, *, real_valued: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Distances and ids (n, k) of the nearest items to each row or image; real_valued: by scores, not signs."""
+    def search(self, X: Any, k: int = 10, *, real_valued: bool = False) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Find the nearest items to each query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features), Images or path
+            Queries, as the model takes them.
+        k : int, default=10
+            Number of items per query.
+        real_valued : bool, default=False
+            Compare the scores of a query before the sign: finer distances.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, k)
+            Weighted Hamming distances, ascending.
+        ids : ndarray of shape (n_queries, k)
+            Ids of the items; -1 where there are fewer than `k`.
+        """
         queries = self.model.project(X) if real_valued else self.model.transform(X)
         return self.index.search(queries, k)
 
-    def paths_of(self, ids) -> list[str | None]:
-        """Where the image files of items are; None for an id that is not here, or has none."""
+    def paths_of(self, ids: ArrayLike) -> list[str | None]:
+        """Paths of the image files of items.
+
+        Parameters
+        ----------
+        ids : array-like of int
+            Ids of items.
+
+        Returns
+        -------
+        list of str or None
+            None for an unknown id, and for an item without a file.
+        """
         places, found = self._places(ids)
         if self.files is None:
             return [None] * len(places)
         return [self.files.path(int(place)) if here else None for place, here in zip(places, found, strict=True)]
 
-    def labels_of(self, ids) -> list[str | None]:
-        """The labels of items as text, `sea;sand` where there are several; None for an id that is not here."""
+    def labels_of(self, ids: ArrayLike) -> list[str | None]:
+        """Labels of items as text; several labels are joined, ``sea;sand``.
+
+        Parameters
+        ----------
+        ids : array-like of int
+            Ids of items.
+
+        Returns
+        -------
+        list of str or None
+            None for an unknown id, and for an item without labels.
+        """
         places, found = self._places(ids)
         if self.labels is None:
             return [None] * len(places)
-        return [self._label(place) if here else None for place, here in zip(places, found, strict=True)]
+        return [self._label(int(place)) if here else None for place, here in zip(places, found, strict=True)]
 
-    def _places(self, ids) -> tuple[np.ndarray, np.ndarray]:
-        """Where each id stands, and whether it is there at all."""
+    def _places(self, ids: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Position of each id, and whether the id exists."""
         wanted = np.asarray(ids).reshape(-1)
         if not len(self):
             return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
@@ -117,65 +265,64 @@ class Database:
         return places, self.ids[places] == wanted
 
     def _label(self, place: int) -> str:
+        assert self.labels is not None
         value = self.labels[place]
         if self.labels.ndim == 1:
             return str(value)
         names = self.label_names or [str(column) for column in range(len(value))]
         return ";".join(names[column] for column in np.flatnonzero(value))
 
-    def codes(self) -> np.ndarray:
-        """The codes in the order of `ids`, int8 (n, n_bits)."""
+    def codes(self) -> NDArray[np.int8]:
+        """All codes, in the order of `ids`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_bits)
+            Signs, -1 and +1.
+        """
         return self.index.codes(self.ids)
 
-    def save(self, path) -> None:
-        """Write the directory, replacing an earlier database of that name and nothing else."""
-        path = Path(path)
-        check_free(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        try:
-            self._write(beside / "new", path)
-            if path.exists():
-                path.rename(beside / "old")
-            (beside / "new").rename(path)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+    def save(self, path: str | Path) -> None:
+        """Write the database as a directory.
 
-    def _write(self, folder: Path, path: Path) -> None:
-        folder.mkdir()
-        self.model.save(folder / "model")
-        self.index.save(folder / "index.hbmp")
-        items = {"ids": self.ids}
+        A database that is there already is replaced by one atomic switch: a reader finds the previous one or the new
+        one, and a save that is interrupted or killed leaves the previous one whole. Other folders are refused.
+
+        Parameters
+        ----------
+        path : path
+            The directory.
+        """
+        path = Path(path)
+        items = {"ids": np.asarray(self.ids)}
         if self.labels is not None:
             items["labels"] = self.labels.astype(str) if self.labels.dtype == object else self.labels
             items["label_names"] = np.array(self.label_names, dtype=str)
-        described = {"format": FORMAT, "hbmp": hbmp.__version__, "items": len(self), "bits": self.index.n_bits}
+        described: dict[str, Any] = {"hbmp": hbmp.__version__, "items": len(self), "bits": self.index.n_bits}
         if self.files is not None:
             items |= self.files.arrays()
             described["images"] = self.files.place_seen_from(path)
-        np.savez(folder / "items.npz", allow_pickle=False, **items)
-        text = json.dumps({**described, "source": self.source}, indent=1, ensure_ascii=False)
-        (folder / _DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        folder.write(path, self.model, self.index, items, {**described, "source": self.source})
 
     @classmethod
-    def load(cls, path, *, module=None) -> Database:
-        """Read a directory written by `save`, the codes memory-mapped; module: as for `hbmp.load`."""
+    def load(cls, path: str | Path, *, module: Any = None) -> Database:
+        """Open a database that `save` wrote; the codes are memory-mapped.
+
+        Parameters
+        ----------
+        path : path
+            The directory.
+        module : torch.nn.Module, default=None
+            The network of the model, where it was your own; see `hbmp.load`.
+
+        Returns
+        -------
+        Database
+        """
         path = Path(path)
-        if not (path / _DESCRIPTION).is_file():
-            raise ValueError(f"{path} is not a database: it has no {_DESCRIPTION}. Make one with `hbmp index`.")
-        try:
-            described = json.loads((path / _DESCRIPTION).read_text(encoding="utf-8"))
-            found = int(described["format"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}/{_DESCRIPTION} cannot be read ({error}). Make the database again.") from error
-        if found > FORMAT:
-            raise ValueError(f"{path} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp.")
-        items = read_npz(path / "items.npz")
-        index = Index.load(path / "index.hbmp")
-        if len(index) != len(items["ids"]):
-            raise ValueError(f"{path} holds {len(index)} codes but {len(items['ids'])} ids. Make the database again.")
+        model, index, items, described = folder.read(path, module)
         return cls(
-            load(path / "model", module=module),
+            model,
             index,
             items["ids"],
             labels=items.get("labels"),
@@ -183,30 +330,3 @@ class Database:
             source=described.get("source"),
             files=ItemFiles.restored(items, described["images"], path) if "images" in described else None,
         )
-
-
-def check_free(path) -> None:
-    """Say in a sentence that a database cannot be written there, before work is done for it."""
-    path = Path(path)
-    if path.exists() and not (path / _DESCRIPTION).is_file():
-        raise ValueError(f"{path} is there already and is no database of hbmp; choose another name.")
-
-
-def encode(model: Hasher, X, *, progress: bool = False, out: np.ndarray | None = None) -> np.ndarray:
-    """Codes int8 (n, n_bits) of features (n, d) or images, a block of rows at a time; packed where `out` is uint8."""
-    from tqdm import tqdm
-
-    images = is_images(X)
-    X = as_images(X) if images else X
-    if not images and np.ndim(X) != 2:
-        raise ValueError(f"Features must have shape (n, d), found {np.shape(X)}.")
-    rows = _IMAGES if images else _ROWS
-    codes = np.empty((len(X), model.n_bits), dtype=np.int8) if out is None else out
-    unit = "image" if images else "row"
-    with tqdm(total=len(X), desc="encoding", unit=unit, disable=None if progress else True) as bar:
-        for start in range(0, len(X), rows):
-            part = X[start : start + rows]
-            block = model.transform(part if isinstance(part, Images) else np.asarray(part))
-            codes[start : start + rows] = hbmp.hamming.pack(block) if codes.dtype == np.uint8 else block
-            bar.update(len(block))
-    return codes

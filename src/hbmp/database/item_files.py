@@ -1,10 +1,10 @@
-"""Which image file each item of a database is: names relative to one folder, and where that folder lies.
+"""The image files of a database's items: names relative to one folder, and the place of that folder.
 
-A database remembers the folder twice, as seen from itself and from the root of the machine. Opened again it looks
-beside itself first, so database and images may move together, and then where the images were when they were indexed,
-so the database may move alone.
+The place is saved twice: relative to the database, and absolute. `restored` tries the relative place first, so that
+database and images may move together, then the absolute one, so that the database may move alone.
 
-names, as arrays   path_bytes (total,) uint8, UTF-8 one after the other · path_ends (n,) int64, where each stops
+    path_bytes   (total,) uint8   all names in UTF-8, one after another
+    path_ends    (n,) int64       end of each name
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp.images import Images
 
 
 class ItemFiles:
-    """Files under a folder, one an item; names have forward slashes and stay inside the folder."""
+    """Files under a folder, one per item; names have forward slashes and stay inside the folder."""
 
     def __init__(self, folder: str | Path, names: Sequence[str]):
         texts = [name.encode() for name in names]
@@ -29,7 +31,7 @@ class ItemFiles:
 
     @classmethod
     def of(cls, images: Images) -> ItemFiles | None:
-        """The files of images; None where they lie in an array or in Parquet."""
+        """The files of images; None for images in an array or in Parquet."""
         files = images.files
         if not files:
             return None
@@ -50,14 +52,14 @@ class ItemFiles:
         return [self.name(place) for place in range(len(self))]
 
     def path(self, place: int) -> str:
-        """Where one item's file is: as seen from here where it lies below, else from the root."""
+        """Path of one item's file, see `shortest`."""
         return shortest(self.folder / self.name(place))
 
     def images(self) -> Images:
-        """All of them, to decode."""
+        """All files as images."""
         return Images.from_files(self.names(), self.folder)
 
-    def taken(self, places: np.ndarray) -> ItemFiles:
+    def taken(self, places: NDArray[np.int64]) -> ItemFiles:
         """The files of some items, in that order."""
         return ItemFiles(self.folder, [self.name(int(place)) for place in places])
 
@@ -65,33 +67,33 @@ class ItemFiles:
         """The same names under another folder, which must hold at least the first of them."""
         if len(self) and not (Path(folder) / self.name(0)).is_file():
             raise ValueError(
-                f"{folder} does not hold {self.name(0)}, which the database names first; give the folder that the "
+                f"{folder} does not hold {self.name(0)}, the first image of the database; give the folder that the "
                 "images were indexed from."
             )
         found = ItemFiles(folder, ())
         found._bytes, found._ends = self._bytes, self._ends
         return found
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """The names as arrays to save."""
         return {"path_bytes": self._bytes, "path_ends": self._ends}
 
     def place_seen_from(self, database: Path) -> dict[str, str]:
-        """The folder as a database that is saved there remembers it."""
+        """The place of the folder for a database saved at this path."""
         return {
             "beside": PurePath(os.path.relpath(self.folder, os.path.abspath(database))).as_posix(),
             "absolute": str(self.folder),
         }
 
     @classmethod
-    def restored(cls, arrays: dict[str, np.ndarray], place: dict[str, str], database: Path) -> ItemFiles:
-        """What `arrays` and `place_seen_from` gave, for a database that was opened at that path."""
+    def restored(cls, arrays: dict[str, NDArray[Any]], place: dict[str, str], database: Path) -> ItemFiles:
+        """The inverse of `arrays` and `place_seen_from` for a database opened at this path."""
         beside = Path(os.path.normpath(Path(os.path.abspath(database)) / place["beside"]))
         found = cls(beside if beside.is_dir() else place["absolute"], ())
         found._bytes, found._ends = arrays["path_bytes"], arrays["path_ends"]
         starts = np.concatenate([[0], found._ends[:-1]]).astype(np.int64)
         text = found._bytes.tobytes()
-        # Two dots or a leading slash are rare enough to look at the names one by one.
+        # Two dots or a leading slash are rare, so only then are the names checked one by one.
         if b".." in text or (len(found) and (found._bytes[starts] == ord("/")).any()):
             outside = next((name for name in found.names() if _leaves(name)), None)
             if outside is not None:
@@ -100,7 +102,7 @@ class ItemFiles:
 
 
 def shortest(path: Path) -> str:
-    """A path relative to the working directory where it lies below it, else absolute."""
+    """A path relative to the working directory if it lies below it, else absolute."""
     absolute, here = os.path.abspath(path), os.getcwd()
     inside = os.path.commonpath([absolute, here]) == here
     return os.path.relpath(absolute, here) if inside else absolute

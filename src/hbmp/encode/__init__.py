@@ -1,9 +1,8 @@
 """Encode data that does not fit in memory, or on one machine: `hbmp.encode_dataset`.
 
-The source is cut into parts before anything is encoded, and each part becomes one Parquet file with the same name
-whoever encodes it. So the local loop and Ray give the same folder, and a run that was stopped, or a worker that died,
-costs only the parts it had not finished: start it again and it goes on. `_hbmp.json` in the folder says what the parts
-were made from, and a run with another model or source is refused.
+The source is cut into parts first, and each part becomes one Parquet file with a fixed name. So the local loop and Ray
+write the same folder, and a stopped run or a dead worker costs only its unfinished parts: run the same call again to
+resume. `_hbmp.json` in the folder describes source and model; a run with others is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,26 @@ from hbmp._core.files import write_into_place
 from hbmp.encode.images import sizes_of, warn_of_skipped
 from hbmp.encode.parts import Job, Part, encode_head, encode_part, plan_parts, skipped_in
 
-_DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names that begin with an underscore
+_DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names with a leading underscore
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What `encode_dataset` did: the folder, its rows and parts, and how many parts were there from an earlier run.
+    """The result of `encode_dataset`.
 
-    `skipped` names the images that could not be read and have no row.
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    n_rows : int
+        Number of rows in the folder.
+    n_parts : int
+        Number of Parquet files.
+    n_resumed : int
+        Number of parts from an earlier run.
+    skipped : tuple of str
+        Names of images that could not be read and have no row.
     """
 
     path: Path
@@ -42,48 +53,77 @@ class Encoded:
 
 
 def encode_dataset(
-    model,
+    model: Any,
     source: str | Path,
     destination: str | Path,
     *,
     column: str = "features",
     batch_size: int | None = None,
     rows_per_part: int | None = None,
-    engine: str = "local",
+    engine: Literal["local", "ray"] = "local",
     num_workers: int | None = None,
-    on_error: str = "refuse",
+    on_error: Literal["refuse", "skip"] = "refuse",
     files: Sequence[str] | None = None,
 ) -> Encoded:
     """Encode a source of any size into a folder of Parquet files with a column `code` of packed bits.
 
-    model         a fitted method: anything with `transform`, of features or of `hbmp.Images`
-    source        a .npy file (n, n_features), a .parquet file or a folder of them, or a folder of images; all other
-                  columns of a Parquet file are carried along, a .npy file gets its row numbers as `id`, images get
-                  their paths relative to the folder
-    destination   the folder to write; with Ray, on storage that every worker sees
-    column        the Parquet column with the features, one list a row, or with encoded images
-    batch_size    rows encoded at once: what bounds the memory; 8,192, or 1,024 images
-    rows_per_part rows of one output file (Parquet sources are cut between row groups only): what a restart may repeat;
-                  262,144, or 16,384 images
-    engine        "local", or "ray": on the cluster Ray is connected to or finds, on this machine if there is none
-    num_workers   parts encoded at once, with Ray; as many as there are CPUs by default
-    on_error      "refuse" stops at an image that cannot be read; "skip" leaves those out and names them at the end
-    files         of a folder of images these alone, named relative to it, in this order; all of them, sorted, if None
+    Parameters
+    ----------
+    model : Hasher
+        A fitted model: any object with `transform`, of features or of `hbmp.Images`.
+    source : path
+        A .npy file (n, n_features), a .parquet file or a folder of them, or a folder of images. The other columns of
+        a Parquet file are copied; a .npy file gets its row numbers as `id`, images their paths relative to the folder.
+    destination : path
+        The folder to write; with Ray, on storage shared by all workers.
+    column : str, default="features"
+        The Parquet column of features, one list per row, or of encoded images.
+    batch_size : int, default=None
+        Rows encoded at a time, which bounds the memory; 8,192, or 1,024 images, where it is None.
+    rows_per_part : int, default=None
+        Rows per output file, the most that a restart repeats; Parquet sources are cut between row groups. 262,144, or
+        16,384 images, where it is None.
+    engine : {"local", "ray"}, default="local"
+        "ray" uses the connected cluster, or one it finds, or this machine.
+    num_workers : int, default=None
+        Parts encoded at a time with Ray; the number of CPUs where it is None.
+    on_error : {"refuse", "skip"}, default="refuse"
+        "refuse" stops at an image that cannot be read; "skip" leaves it out and names it in a warning at the end.
+    files : sequence of str, default=None
+        Only these images of a folder, relative to it, in this order; all of them, sorted, where it is None.
+
+    Returns
+    -------
+    Encoded
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import hbmp
+    >>> X = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
+    >>> model = hbmp.get_method("lsh")(16, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/features.npy", X)
+    ...     encoded = hbmp.encode_dataset(model, f"{folder}/features.npy", f"{folder}/codes", rows_per_part=40)
+    ...     table, codes = next(hbmp.encode.read_codes(encoded.path))
+    >>> encoded.n_rows, encoded.n_parts, codes.shape
+    (100, 3, (40, 16))
     """
     if on_error not in ("refuse", "skip"):
         raise ValueError(f"on_error must be 'refuse' or 'skip', found {on_error!r}.")
     if engine not in ("local", "ray"):
         raise ValueError(f"engine must be 'local' or 'ray', found {engine!r}.")
     if engine == "local" and num_workers is not None:
-        raise ValueError("num_workers belongs to engine='ray'; the local engine uses all cores for each batch.")
+        raise ValueError("num_workers needs engine='ray'; the local engine uses all cores for each batch.")
     for name, value in {"batch_size": batch_size, "rows_per_part": rows_per_part, "num_workers": num_workers}.items():
         if value is not None and (int(value) != value or value < 1):
             raise ValueError(f"{name} must be a whole number, at least 1, found {value!r}.")
     _require_pyarrow()
     if Path(destination).resolve().is_relative_to(Path(source).resolve()):
-        raise ValueError(f"The destination {destination} lies inside the source {source}; name a folder beside it.")
+        raise ValueError(f"The destination {destination} is inside the source {source}; choose a folder outside it.")
     if files is not None and not Path(source).is_dir():
-        raise ValueError(f"files= names images of a folder, and {source} is none.")
+        raise ValueError(f"files= names images of a folder, but {source} is not a folder.")
     parts = plan_parts(Path(source).absolute(), column, rows_per_part, files)
     job = Job(column, str(Path(destination).absolute()), batch_size, n_bits=0, on_error=on_error)
     sample = encode_head(model, parts, job, 64)
@@ -104,29 +144,42 @@ def encode_dataset(
     return Encoded(folder, n_rows - len(skipped), len(parts), len(parts) - len(missing), tuple(skipped))
 
 
-def read_codes(folder: str | Path) -> Iterator[tuple]:
-    """Read an encoded folder part by part: a pyarrow table of all columns, and the codes int8 (rows, n_bits)."""
+def read_codes(folder: str | Path) -> Iterator[tuple[Any, NDArray[np.int8]]]:
+    """Read an encoded folder part by part.
+
+    Parameters
+    ----------
+    folder : path
+        A folder that `encode_dataset` wrote.
+
+    Yields
+    ------
+    table : pyarrow.Table
+        All columns of the part.
+    codes : ndarray of shape (n_rows, n_bits), int8
+        Signs, -1 and +1.
+    """
     _require_pyarrow()
     import pyarrow.parquet as pq
 
     files = sorted(Path(folder).glob("part-*.parquet"))
     if not files:
-        raise ValueError(f"{folder} holds no encoded parts; write them with hbmp.encode_dataset.")
+        raise ValueError(f"{folder} holds no encoded parts; write some with hbmp.encode_dataset.")
     for file in files:
         table = pq.read_table(file)
         yield table, _unpack(table, file)
 
 
-def _unpack(table, file: Path) -> NDArray[np.int8]:
+def _unpack(table: Any, file: Path) -> NDArray[np.int8]:
     n_bits = (table.schema.metadata or {}).get(b"hbmp.n_bits")
     if n_bits is None or "code" not in table.column_names:
-        raise ValueError(f"{file} was not written by hbmp.encode_dataset: it has no codes of a known width.")
+        raise ValueError(f"{file} was not written by hbmp.encode_dataset: it has no code width.")
     packed = np.frombuffer(b"".join(table["code"].to_pylist()), np.uint8)
     return hamming.unpack(packed.reshape(table.num_rows, hamming.bytes_for(int(n_bits))), int(n_bits))
 
 
-def _describe(parts: list[Part], job: Job, sample: NDArray[np.int8]) -> dict:
-    """What decides the content of every part; two runs that agree on it may share a folder."""
+def _describe(parts: list[Part], job: Job, sample: NDArray[np.int8]) -> dict[str, Any]:
+    """The facts that decide the content of every part; runs with equal facts may share a folder."""
     plan = json.dumps([_plan_of(part) for part in parts])
     sizes = sorted({(Path(part.file).name, os.path.getsize(part.file)) for part in parts if not part.images})
     return {
@@ -140,34 +193,34 @@ def _describe(parts: list[Part], job: Job, sample: NDArray[np.int8]) -> dict:
     }
 
 
-def _plan_of(part: Part) -> dict:
-    """A part as its folder remembers it: without what moves with the files, and only of images what features lack."""
+def _plan_of(part: Part) -> dict[str, Any]:
+    """A part as it enters the digest: without its folder, and with the fields of images only for images."""
     plan = asdict(part) | {"file": Path(part.file).name}
     if part.images:
         return plan | {"sizes": sizes_of(part.file, part.images)}
     return {name: value for name, value in plan.items() if name != "images" and (name, value) != ("kind", "features")}
 
 
-def _claim(folder: Path, description: dict) -> None:
-    """Make the folder, or check that what it holds belongs to the same source, plan and model."""
+def _claim(folder: Path, description: dict[str, Any]) -> None:
+    """Make the folder, or check that its parts have the same source, plan and model."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _DESCRIPTION
     if not path.exists():
         if any(folder.glob("*.parquet")):
-            raise ValueError(f"{folder} holds Parquet files of something else; name an empty folder.")
+            raise ValueError(f"{folder} holds other Parquet files; choose an empty folder.")
         write_into_place(path, json.dumps(description, indent=1) + "\n")
         return
     found = json.loads(path.read_text())
     differing = [key for key, value in description.items() if found.get(key) != value]
     if differing:
         raise ValueError(
-            f"{folder} was begun with another {' and '.join(differing)}; go on with the same model, source, column and "
-            "rows_per_part, or name an empty folder."
+            f"{folder} was begun with another {' and '.join(differing)}; use the same model, source, column and "
+            "rows_per_part, or choose an empty folder."
         )
 
 
-def _encode_with_ray(model, parts: list[Part], job: Job, num_workers: int | None) -> None:
-    """Hand out the parts as a Ray dataset of one part a block; Ray gives the parts of a dead worker to another."""
+def _encode_with_ray(model: Any, parts: list[Part], job: Job, num_workers: int | None) -> None:
+    """Encode the parts as a Ray dataset with one part per block; Ray repeats the parts of a dead worker."""
     if not parts:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -178,18 +231,18 @@ def _encode_with_ray(model, parts: list[Part], job: Job, num_workers: int | None
         raise ImportError("engine='ray' needs Ray: pip install 'hbmp[ray]'.") from None
     started_here = not ray.is_initialized()
     if started_here:
-        # A cluster that is there keeps its dashboard; one that is started for this needs none.
+        # An existing cluster keeps its dashboard; one started here needs none.
         ray.init(log_to_driver=False, include_dashboard=None if "RAY_ADDRESS" in os.environ else False)
     try:
         shared_model = ray.put(model)
 
-        def encode_row(row: dict) -> dict:
+        def encode_row(row: dict[str, Any]) -> dict[str, Any]:
             part = parts[row["id"]]
             try:
-                # A part may be done already when it is handed out a second time.
+                # A repeated part may be done already.
                 if not (Path(job.destination) / part.name).exists():
                     encode_part(ray.get(shared_model), part, job)
-            except ValueError as error:  # wrong data stays wrong: say so instead of trying again
+            except ValueError as error:  # wrong data stay wrong, so the part is not repeated
                 return {"number": part.number, "error": str(error)}
             return {"number": part.number, "error": ""}
 

@@ -1,7 +1,7 @@
 """Images as parts of a large encoding job: a folder of files, or a Parquet column of encoded images.
 
-Images stay lazy until the model decodes them, so that a part of any size passes in the memory of the model's batches.
-An image that cannot be read is found only after the model has refused its batch: sound data pays nothing for it.
+Images are decoded by the model, so memory holds only its batches. Unreadable images are searched for only after the
+model has refused a batch, so sound data have no extra cost.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hbmp.images import Images, UnreadableImage
 from hbmp.images.files import image_files
@@ -20,19 +22,19 @@ from hbmp.images.sources import FileSource, ParquetSource
 def cut_folder(
     folder: Path, rows_per_part: int, files: Sequence[str] | None = None
 ) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """(start, stop, files) of each part of a folder's images, sorted or as given; names are relative to the folder."""
+    """(start, stop, files) of each part of a folder of images; names are relative to the folder."""
     files = image_files(folder) if files is None else files
     for start in range(0, len(files), rows_per_part):
         yield start, min(start + rows_per_part, len(files)), tuple(files[start : start + rows_per_part])
 
 
 def sizes_of(folder: str, files: tuple[str, ...]) -> list[int]:
-    """Bytes of each file: what tells that one was replaced."""
+    """Bytes of each file, to detect a replaced one."""
     return [(Path(folder) / file).stat().st_size for file in files]
 
 
-def read_images(part, column: str, batch_size: int) -> Iterator[tuple]:
-    """Batches of `Images` with a table of what is carried along: `id`, or the other columns of the Parquet file."""
+def read_images(part: Any, column: str, batch_size: int) -> Iterator[tuple[Images, Any]]:
+    """Batches of `Images` with a table of the copied columns: `id`, or the other columns of the Parquet file."""
     import pyarrow as pa
 
     if part.images:
@@ -46,8 +48,8 @@ def read_images(part, column: str, batch_size: int) -> Iterator[tuple]:
         yield images[start : start + carried.num_rows], carried
 
 
-def _carried(part, column: str, batch_size: int) -> Iterator[tuple]:
-    """(first row, table without the images) batch by batch; row numbers as `id` where there is no other column."""
+def _carried(part: Any, column: str, batch_size: int) -> Iterator[tuple[int, Any]]:
+    """(first row, table without the images) of each batch; row numbers as `id` if there is no other column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -63,21 +65,23 @@ def _carried(part, column: str, batch_size: int) -> Iterator[tuple]:
             start += len(batch)
 
 
-def first_codes(model, images: Images, on_error: str, where: str) -> np.ndarray | None:
-    """Codes of the first images, where a model that takes features only is told apart; None where none can be read."""
+def first_codes(model: Any, images: Images, on_error: str, where: str) -> NDArray[np.int8] | None:
+    """Codes of the first images; None if none can be read. A model of features raises an error."""
     try:
         return encode_images(model, images, on_error)[0]
     except UnreadableImage:
         raise
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{where}, but this model takes features ({error}): turn the images into features with the network the "
-            "model was fitted on, and encode those."
+            f"{where}, but this model takes features ({error}): compute features with the network of the training data "
+            "and encode those."
         ) from error
 
 
-def encode_images(model, images: Images, on_error: str) -> tuple[np.ndarray | None, np.ndarray, list[str]]:
-    """(codes, which images they belong to, names of those left out) of one batch; no codes where none can be read."""
+def encode_images(
+    model: Any, images: Images, on_error: str
+) -> tuple[NDArray[np.int8] | None, NDArray[np.int64], list[str]]:
+    """(codes, rows of their images, names of skipped images) of one batch; codes are None if no image can be read."""
     everything = np.arange(len(images))
     try:
         return model.transform(images), everything, []

@@ -1,8 +1,7 @@
-"""The pieces of a large encoding job: what the parts are, how one is read, encoded and written.
+"""The parts of a large encoding job: cut, read, encoded and written.
 
-A part is a run of rows of one source file, or of the images of a folder. It is encoded batch by batch, so that memory
-holds one batch whatever the size of the part, written under a temporary name and renamed into place: a part that is
-there is whole.
+A part is a range of rows of one source file, or of the images of a folder. It is encoded batch by batch, so memory
+holds one batch. It is written under a temporary name and renamed into place, so an existing part is complete.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ _SKIPPED = b"hbmp.skipped"
 
 @dataclass(frozen=True)
 class Part:
-    """Rows `start` to `stop` of a file; in Parquet these are whole row groups. Of a folder of images, these files."""
+    """Rows `start` to `stop` of a file, whole row groups in Parquet; or these `images` of a folder."""
 
     number: int
     file: str
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Job:
-    """What every part of one encoding has in common."""
+    """Settings of all parts."""
 
     column: str
     destination: str
@@ -56,7 +56,7 @@ class Job:
     on_error: str = "refuse"
 
     def rows_at_once(self, part: Part) -> int:
-        """Rows of one batch: those asked for, or what suits the kind."""
+        """Rows of one batch: as set, or the default of the kind."""
         return self.batch_size or _BATCH_SIZE[part.kind]
 
 
@@ -72,25 +72,25 @@ def plan_parts(source: Path, column: str, rows_per_part: int | None, files: Sequ
 
 
 def source_files(source: Path) -> list[Path]:
-    """The files to read, in order, or the folder itself where it holds images; a sentence where there is neither."""
+    """The files to read, in order, or the folder itself if it holds images."""
     if not source.exists():
         raise ValueError(
             f"There is nothing at {source}; give a .npy file, a .parquet file, or a folder of Parquet files or images."
         )
     if source.is_file():
         if source.suffix not in (".npy", ".parquet"):
-            raise ValueError(f"{source} is neither .npy nor .parquet, which are the files that can be encoded.")
+            raise ValueError(f"{source} is neither .npy nor .parquet; only these files can be encoded.")
         return [source]
     files = tables_in(source)
     if not files:
         if holds_images(source):
             return [source]
-        raise ValueError(f"{source} is a folder without .parquet files or images, so there is nothing to encode.")
+        raise ValueError(f"{source} is a folder without .parquet files or images.")
     return files
 
 
-def _cut(file: Path, column: str, rows_per_part: int | None, files: Sequence[str] | None) -> list[tuple]:
-    """What a part is made of beside its number and file, for every part."""
+def _cut(file: Path, column: str, rows_per_part: int | None, files: Sequence[str] | None) -> list[tuple[Any, ...]]:
+    """The fields of each part after its number and file."""
     if file.is_dir():
         return [
             (start, stop, (), "images", names)
@@ -102,20 +102,20 @@ def _cut(file: Path, column: str, rows_per_part: int | None, files: Sequence[str
     return [(*piece, kind) for piece in _cut_parquet(file, column, kind, rows_per_part or _ROWS_PER_PART[kind])]
 
 
-def _cut_npy(file: Path, rows_per_part: int) -> list[tuple]:
+def _cut_npy(file: Path, rows_per_part: int) -> list[tuple[Any, ...]]:
     shape = np.load(file, mmap_mode="r", allow_pickle=False).shape
     if len(shape) != 2:
         raise ValueError(f"{file} must hold an array of shape (n, n_features), found {shape}.")
     return [(start, min(start + rows_per_part, shape[0])) for start in range(0, shape[0], rows_per_part)]
 
 
-def _cut_parquet(file: Path, column: str, kind: str, rows_per_part: int) -> list[tuple]:
+def _cut_parquet(file: Path, column: str, kind: str, rows_per_part: int) -> list[tuple[Any, ...]]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file) as parquet:
         _check_columns(file, parquet.schema_arrow, column, kind)
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
-    pieces: list[tuple] = []
+    pieces: list[tuple[Any, ...]] = []
     start = stop = 0
     groups: list[int] = []
     for group, size in enumerate(sizes):
@@ -127,7 +127,7 @@ def _cut_parquet(file: Path, column: str, kind: str, rows_per_part: int) -> list
     return pieces
 
 
-def _check_columns(file: Path, schema, column: str, kind: str) -> None:
+def _check_columns(file: Path, schema: Any, column: str, kind: str) -> None:
     import pyarrow as pa
 
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -139,15 +139,15 @@ def _check_columns(file: Path, schema, column: str, kind: str) -> None:
             + (f", and columns that may hold images: {', '.join(images)}." if images else ".")
         )
     if "code" in schema.names:
-        raise ValueError(f"{file} has a column 'code' already, where the codes would go; rename it.")
+        raise ValueError(f"{file} has a column 'code' already; rename it, as the codes need this name.")
 
 
-def encode_part(model, part: Part, job: Job) -> int:
-    """Encode one part and put its file into place; returns its number of rows."""
+def encode_part(model: Any, part: Part, job: Job) -> int:
+    """Encode one part and rename its file into place; return its number of rows."""
     import pyarrow.parquet as pq
 
     folder = Path(job.destination)
-    # A name of its own: a worker given up for dead may still be writing the same part.
+    # A unique name, as a worker that was presumed dead may still write the same part.
     beside = folder / f".{part.name}.{uuid.uuid4().hex}.tmp"
     rows, writer = 0, None
     skipped: list[str] = []
@@ -174,8 +174,8 @@ def encode_part(model, part: Part, job: Job) -> int:
     return rows
 
 
-def encode_head(model, parts: list[Part], job: Job, n_rows: int) -> NDArray[np.int8]:
-    """Codes of the first rows, read in the same way as all: what they are tells one model from another."""
+def encode_head(model: Any, parts: list[Part], job: Job, n_rows: int) -> NDArray[np.int8]:
+    """Codes of the first rows, which identify the model."""
     for part in parts:
         for inputs, _ in _read(part, job):
             if part.kind == "features":
@@ -188,14 +188,14 @@ def encode_head(model, parts: list[Part], job: Job, n_rows: int) -> NDArray[np.i
 
 
 def skipped_in(file: Path) -> list[str]:
-    """The names of images that were left out of an encoded part."""
+    """The names of skipped images of an encoded part."""
     import pyarrow.parquet as pq
 
     return json.loads((pq.read_metadata(file).metadata or {}).get(_SKIPPED, b"[]"))
 
 
-def _read(part: Part, job: Job) -> Iterator[tuple]:
-    """Batches of features (rows, n_features), or of images, with a table of the columns that are carried along."""
+def _read(part: Part, job: Job) -> Iterator[tuple[Any, Any]]:
+    """Batches of features (rows, n_features) or images, each with a table of the copied columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -209,7 +209,7 @@ def _read(part: Part, job: Job) -> Iterator[tuple]:
             stop = min(start + batch_size, part.stop)
             yield np.array(array[start:stop]), pa.table({"id": np.arange(start, stop)})
         return
-    # Without pre-buffering a row group is decoded as it is asked for, not loaded whole.
+    # Without pre-buffering a row group is decoded batch by batch instead of loaded whole.
     with pq.ParquetFile(part.file, pre_buffer=False, buffer_size=1 << 20) as parquet:
         first = part.start
         for batch in parquet.iter_batches(batch_size, row_groups=list(part.row_groups)):
@@ -219,13 +219,13 @@ def _read(part: Part, job: Job) -> Iterator[tuple]:
             first += len(batch)
 
 
-def _features(lists, column: str, where: str) -> NDArray:
-    """A column of equally long lists as an array (rows, n_features)."""
+def _features(lists: Any, column: str, where: str) -> NDArray[Any]:
+    """A column of lists of equal length as an array (rows, n_features)."""
     import pyarrow as pa
 
     values = lists.flatten()
     if lists.null_count or values.null_count:
-        raise ValueError(f"{where}: column {column!r} has missing values; fill them or leave those rows out.")
+        raise ValueError(f"{where}: column {column!r} has missing values; fill them or remove those rows.")
     if pa.types.is_fixed_size_list(lists.type):
         width = lists.type.list_size
     else:
@@ -236,8 +236,10 @@ def _features(lists, column: str, where: str) -> NDArray:
     return values.to_numpy(zero_copy_only=False).reshape(len(lists), width)
 
 
-def _transform(model, inputs, part: Part, rows: int, job: Job) -> tuple[NDArray[np.int8], NDArray, list[str]]:
-    """(codes, which rows they belong to, names of images left out) of one batch."""
+def _transform(
+    model: Any, inputs: Any, part: Part, rows: int, job: Job
+) -> tuple[NDArray[np.int8], NDArray[np.int64], list[str]]:
+    """(codes, their rows, names of skipped images) of one batch."""
     try:
         if part.kind == "features":
             return model.transform(inputs), np.arange(len(inputs)), []
@@ -248,8 +250,8 @@ def _transform(model, inputs, part: Part, rows: int, job: Job) -> tuple[NDArray[
     return np.empty((0, job.n_bits), np.int8) if codes is None else codes, encoded, left_out
 
 
-def _with_codes(carried, codes: NDArray[np.int8], n_bits: int):
-    """The carried columns and `code`, packed little-endian into ceil(n_bits / 8) bytes a row."""
+def _with_codes(carried: Any, codes: NDArray[np.int8], n_bits: int) -> Any:
+    """The copied columns and `code`, packed little-endian into ceil(n_bits / 8) bytes per row."""
     import pyarrow as pa
 
     packed = hamming.pack(codes)

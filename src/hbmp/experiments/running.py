@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import hbmp
+from hbmp import protocols
 from hbmp._core import machine
 from hbmp._core.device import pick_device
 from hbmp.experiments import provenance, store
@@ -261,8 +262,8 @@ def made_by(method: Hasher, cell: Cell, device: str) -> Record:
     >>> sorted(made_by(get_method("lsh")(8), Cell("lsh", "cifar-1", "digits", 8), "cpu"))
     ['device', 'machine', 'plan', 'settings', 'source']
     """
-    plan = getattr(method, "plan_", None)
-    if plan is not None and hasattr(plan, "as_dict"):
+    plan: Any = getattr(method, "plan_", None)
+    if hasattr(plan, "as_dict"):
         plan = plan.as_dict()
     return {
         "settings": settings_of(method),
@@ -360,8 +361,8 @@ def load_results(results: Folder = "results") -> list[Record]:
     >>> load_results("no/such/folder")
     []
     """
-    cells = [record for record in store.read_all(results) if "cell" in record]
-    return list(store.newest(cells).values())
+    files = [Path(results) / f"{name}.jsonl" for name in sorted(protocols.names())]  # others hold other measurements
+    return list(store.newest([record for path in files for record in store.read(path)]).values())
 
 
 def record(cell: Cell, place: Place, codes: Codes, origin: Record) -> Record:

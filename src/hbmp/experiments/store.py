@@ -52,28 +52,6 @@ def read(path: str | os.PathLike[str]) -> list[Record]:
     return [_parse(line, path, number) for number, line in enumerate(whole.splitlines(), start=1) if line.strip()]
 
 
-def read_all(folder: str | os.PathLike[str]) -> list[Record]:
-    """Read the records of every `.jsonl` file of a folder.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Folder of results.
-
-    Returns
-    -------
-    list of dict
-        The records, file by file.
-
-    Examples
-    --------
-    >>> from hbmp.experiments import store
-    >>> store.read_all("no/such/folder")
-    []
-    """
-    return [record for path in sorted(Path(folder).glob("*.jsonl")) for record in read(path)]
-
-
 def newest(records: list[Record]) -> dict[str, Record]:
     """Keep the newest record of every key.
 

@@ -1,4 +1,4 @@
-"""Codes and encoders in the forms other systems take.
+"""Codes and encoders in the forms of other systems.
 
     form          for                               order of the bits in a byte
     bytes         FAISS, numpy, files, Milvus       little-endian here ("big" by argument)
@@ -7,8 +7,8 @@
     SQL           PostgreSQL with pgvector          bit(n) text, first bit first
     ONNX          onnxruntime and its like          scores float32, codes int8
 
-Codes are signs (n, n_bits) in {-1, +1} everywhere; widths that are no multiple of 8 are padded with zero bits, and
-reading back takes the width.
+Codes are signs (n, n_bits) in {-1, +1}. A width that is not a multiple of 8 is padded with zero bits, so the functions
+that read codes need the width.
 """
 
 from __future__ import annotations
@@ -30,13 +30,53 @@ BitOrder = Literal["little", "big"]
 
 
 def to_bytes(codes: ArrayLike, *, bit_order: BitOrder = "little") -> NDArray[np.uint8]:
-    """Codes (n, n_bits) as bytes (n, ceil(n_bits / 8)); `bit_order="big"` puts the first bit of eight highest."""
+    """Pack codes into bytes.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_bits)
+        Signs, -1 and +1.
+    bit_order : {"little", "big"}, default="little"
+        "big" stores the first of eight bits in the highest position.
+
+    Returns
+    -------
+    ndarray of shape (n, ceil(n_bits / 8)), uint8
+
+    Examples
+    --------
+    >>> from hbmp.export import to_bytes
+    >>> to_bytes([[1, -1, 1, -1, -1, -1, -1, -1]])
+    array([[5]], dtype=uint8)
+    """
     _check_order(bit_order)
     return np.packbits(hamming.check_codes(codes) > 0, axis=1, bitorder=bit_order)
 
 
 def from_bytes(packed: ArrayLike, n_bits: int, *, bit_order: BitOrder = "little") -> NDArray[np.int8]:
-    """Bytes (n, ceil(n_bits / 8)), uint8, back to codes (n, n_bits)."""
+    """Unpack bytes into codes, the inverse of `to_bytes`.
+
+    Parameters
+    ----------
+    packed : array-like of shape (n, ceil(n_bits / 8)), uint8
+        Packed codes.
+    n_bits : int
+        Code length.
+    bit_order : {"little", "big"}, default="little"
+        As for `to_bytes`.
+
+    Returns
+    -------
+    ndarray of shape (n, n_bits), int8
+        Signs, -1 and +1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.export import from_bytes
+    >>> from_bytes(np.array([[5]], dtype=np.uint8), 4)
+    array([[ 1, -1,  1, -1]], dtype=int8)
+    """
     _check_order(bit_order)
     packed = np.asarray(packed)
     if bit_order == "big" and packed.dtype == np.uint8 and packed.ndim == 2:
@@ -45,27 +85,100 @@ def from_bytes(packed: ArrayLike, n_bits: int, *, bit_order: BitOrder = "little"
 
 
 def to_hex(codes: ArrayLike) -> list[str]:
-    """Codes (n, n_bits) as n strings of two hexadecimal digits a byte, as Elasticsearch's bit vectors are written."""
+    """Write codes as hexadecimal strings, the form of bit vectors in Elasticsearch.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_bits)
+        Signs, -1 and +1.
+
+    Returns
+    -------
+    list of str
+        Two digits per byte, first bit highest.
+
+    Examples
+    --------
+    >>> from hbmp.export import to_hex
+    >>> to_hex([[1, -1, 1, -1, -1, -1, -1, 1]])
+    ['a1']
+    """
     return [row.tobytes().hex() for row in to_bytes(codes, bit_order="big")]
 
 
 def from_hex(texts: Iterable[str], n_bits: int) -> NDArray[np.int8]:
-    """Hexadecimal strings back to codes (n, n_bits)."""
+    """Read codes from hexadecimal strings, the inverse of `to_hex`.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Two digits per byte.
+    n_bits : int
+        Code length.
+
+    Returns
+    -------
+    ndarray of shape (n, n_bits), int8
+        Signs, -1 and +1.
+
+    Examples
+    --------
+    >>> from hbmp.export import from_hex
+    >>> from_hex(["a0"], 4)
+    array([[ 1, -1,  1, -1]], dtype=int8)
+    """
     texts, width = list(texts), hamming.bytes_for(n_bits)
     for text in texts:
         if len(text) != 2 * width or not set(text.lower()) <= set("0123456789abcdef"):
-            raise ValueError(f"A code of {n_bits} bits is written in {2 * width} hexadecimal digits, found {text!r}.")
+            raise ValueError(f"A code of {n_bits} bits has {2 * width} hexadecimal digits, found {text!r}.")
     packed = np.frombuffer(bytes.fromhex("".join(texts)), np.uint8).reshape(len(texts), width)
     return from_bytes(packed, n_bits, bit_order="big")
 
 
 def to_int8(codes: ArrayLike) -> NDArray[np.int8]:
-    """Codes (n, n_bits) as signed bytes (n, ceil(n_bits / 8)) for a Vespa field with `distance-metric: hamming`."""
+    """Pack codes into signed bytes, for a Vespa field with `distance-metric: hamming`.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_bits)
+        Signs, -1 and +1.
+
+    Returns
+    -------
+    ndarray of shape (n, ceil(n_bits / 8)), int8
+        First bit highest.
+
+    Examples
+    --------
+    >>> from hbmp.export import to_int8
+    >>> to_int8([[1, -1, -1, -1, -1, -1, -1, -1]])
+    array([[-128]], dtype=int8)
+    """
     return to_bytes(codes, bit_order="big").view(np.int8)
 
 
 def from_int8(packed: ArrayLike, n_bits: int) -> NDArray[np.int8]:
-    """Signed bytes (n, ceil(n_bits / 8)), int8, back to codes (n, n_bits)."""
+    """Unpack signed bytes into codes, the inverse of `to_int8`.
+
+    Parameters
+    ----------
+    packed : array-like of shape (n, ceil(n_bits / 8)), int8
+        Packed codes.
+    n_bits : int
+        Code length.
+
+    Returns
+    -------
+    ndarray of shape (n, n_bits), int8
+        Signs, -1 and +1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.export import from_int8
+    >>> from_int8(np.array([[-128]], dtype=np.int8), 3)
+    array([[ 1, -1, -1]], dtype=int8)
+    """
     packed = np.ascontiguousarray(packed)
     if packed.dtype != np.int8:
         raise ValueError(f"Signed bytes must have dtype int8, found {packed.dtype}.")
@@ -75,9 +188,36 @@ def from_int8(packed: ArrayLike, n_bits: int) -> NDArray[np.int8]:
 def to_sql(
     codes: ArrayLike, ids: ArrayLike, *, table: str = "hbmp_codes", rows_per_statement: int = 1000
 ) -> Iterator[str]:
-    """SQL statements that make a pgvector table with these codes and its indexes, each ending in a semicolon.
+    """Generate SQL statements that create a pgvector table with these codes and its indexes.
 
-    The table is the one `hbmp.stores.PGVector` opens. Running the statements again changes nothing.
+    `hbmp.stores.PGVector` opens the table. Running the statements again changes nothing.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_bits)
+        Signs, -1 and +1.
+    ids : array-like of int of shape (n,)
+        Distinct ids.
+    table : str, default="hbmp_codes"
+        Name of the table, or ``"schema.table"``.
+    rows_per_statement : int, default=1000
+        Rows per INSERT statement.
+
+    Returns
+    -------
+    iterator of str
+        Statements, each ending in a semicolon.
+
+    Examples
+    --------
+    >>> from hbmp.export import to_sql
+    >>> statements = list(to_sql([[1, -1]], [7]))
+    >>> statements[0]
+    'CREATE EXTENSION IF NOT EXISTS vector;'
+    >>> print(statements[2])
+    INSERT INTO "hbmp_codes" (id, code, signs) VALUES
+    (7, B'10', '[1, -1]')
+    ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs;
     """
     codes = hamming.check_codes(codes)
     ids = check_ids(ids, len(codes))
@@ -103,7 +243,7 @@ def _statements(codes: NDArray[np.int8], ids: NDArray[np.int64], name: str, step
             f"INSERT INTO {name} (id, code, signs) VALUES\n{values}\n"
             "ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs;"
         )
-    # Indexes last: built over all rows at once. Their names are the ones PostgreSQL would choose.
+    # Indexes last, built over all rows at once, under the names that PostgreSQL would choose.
     bare = name.rsplit(".", maxsplit=1)[-1].strip('"')
     for column, operators in (("code", "bit_hamming_ops"), ("signs", "halfvec_ip_ops")):
         yield f'CREATE INDEX IF NOT EXISTS "{bare[:52]}_{column}_idx" ON {name} USING hnsw ({column} {operators});'

@@ -1,31 +1,59 @@
-"""An encoder as one ONNX file: features in, scores and codes out, the same bits as `transform`.
+"""An encoder as one ONNX file: features in, scores and codes out, with the same bits as `transform`.
 
-    input    features  float32 (n, n_features)   raw, as `transform` takes them: the standardisation is in the weights
-    output   scores    float32 (n, n_bits)       before the sign, as `project` gives them
+    input    features  float32 (n, n_features)   as `transform` takes them; the weights include the standardisation
+    output   scores    float32 (n, n_bits)       before the sign, as `project` returns them
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
-The graph has one Gemm per layer with Relu between, then the sign. A kernel function computes its RBF features first.
-Where the model has label scores, a second last layer gives them; they vote on bits and shape label-aware queries. The
-bit weights travel in the file's metadata as JSON under `hbmp.bit_weights`.
+The graph is one Gemm per layer with Relu between, then the sign. A kernel function starts with its RBF features. With
+label scores a second last layer computes them; they vote on bits and enter label-aware queries. The bit weights are in
+the metadata of the file, as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.files import write_into_place
 from hbmp.functions.kernel import Kernel
 from hbmp.methods.hbmp.encoder import Encoder
 
-_OPSET, _IR_VERSION = 17, 8  # of 2022: old enough for any runtime in use
+Layer = tuple[NDArray[Any], NDArray[Any]]
+
+_OPSET, _IR_VERSION = 17, 8  # of 2022, for older runtimes
 
 
-def to_onnx(model, path: str | Path) -> Path:
-    """Write a fitted model whose hash function is `linear`, `mlp` or `kernel` as ONNX; returns the path."""
+def to_onnx(model: Any, path: str | Path) -> Path:
+    """Write the encoder of a fitted model as an ONNX file.
+
+    Parameters
+    ----------
+    model : Hasher
+        A fitted model whose hash function is `linear`, `mlp` or `kernel`.
+    path : path
+        The file to write.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_digits
+    >>> import hbmp
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = hbmp.get_method("itq")(16, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hbmp.export.to_onnx(model, f"{folder}/encoder.onnx").name
+    'encoder.onnx'
+    """
     try:
         import onnx
     except ImportError:
@@ -39,21 +67,21 @@ def to_onnx(model, path: str | Path) -> Path:
     return write_into_place(path, proto.SerializeToString())
 
 
-def _layers_of(model, function) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Weights (inputs, outputs) and bias of every layer of the model's hash function."""
+def _layers_of(model: Any, function: Any) -> list[Layer]:
+    """Weights (inputs, outputs) and bias of each layer of the hash function."""
     layers = getattr(function, "layers_", None)
     if layers is None:
         name = type(model).__name__
-        held = f"{name} with the hash function {type(function).__name__}" if function is not model else name
+        described = f"{name} with the hash function {type(function).__name__}" if function is not model else name
         raise ValueError(
-            f"{held} cannot be written as ONNX, only linear, mlp and kernel hash functions can. "
+            f"{described} cannot be written as ONNX; linear, mlp and kernel hash functions can. "
             "Use HBMP(function='linear'), or save this model with model.save(path)."
         )
     return layers
 
 
-def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
-    """Add the nodes of exp(-‖x - a‖² / 2σ²); the name of their result."""
+def _kernel_features(kernel: Kernel, nodes: list[Any], constants: dict[str, Any]) -> str:
+    """Add the nodes of exp(-‖x - a‖² / 2σ²); return the name of their output."""
     from onnx import helper
 
     anchors = kernel.anchors_
@@ -64,7 +92,7 @@ def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
         "anchor_squares": (anchors**2).sum(axis=1),
         "factor": np.float32(-2 * kernel.spread_).reshape(()),
     }
-    steps: list[tuple[str, list[str], str, dict]] = [
+    steps: list[tuple[str, list[str], str, dict[str, Any]]] = [
         ("Sub", ["features", "mean"], "centred", {}),
         ("Div", ["centred", "scale"], "rows", {}),
         ("ReduceSumSquare", ["rows"], "row_squares", {"axes": [1], "keepdims": 1}),
@@ -78,7 +106,7 @@ def _kernel_features(kernel: Kernel, nodes: list, constants: dict) -> str:
     return "kernel"
 
 
-def _label_scores(value: str, label_layer, nodes: list, constants: dict) -> None:
+def _label_scores(value: str, label_layer: Layer, nodes: list[Any], constants: dict[str, Any]) -> None:
     """Add the nodes of `label_scores`."""
     from onnx import helper
 
@@ -86,8 +114,8 @@ def _label_scores(value: str, label_layer, nodes: list, constants: dict) -> None
     nodes.append(helper.make_node("Gemm", [value, "label_weights", "label_bias"], ["label_scores"]))
 
 
-def _votes(encoder, nodes: list, constants: dict) -> str:
-    """Add the nodes that blend `bit_scores` with the log-odds of the labels' votes; the name of their result."""
+def _votes(encoder: Encoder, nodes: list[Any], constants: dict[str, Any]) -> str:
+    """Add the nodes that blend `bit_scores` with the log-odds of the label votes; return the name of the output."""
     from onnx import helper
 
     from hbmp.methods.hbmp.label_votes import CERTAIN
@@ -102,7 +130,7 @@ def _votes(encoder, nodes: list, constants: dict) -> str:
         "label_share": np.float32(2 * share).reshape(()),
         "bit_share": np.float32(1 - share).reshape(()),
     }
-    steps: list[tuple[str, list[str], str, dict]] = [
+    steps: list[tuple[str, list[str], str, dict[str, Any]]] = [
         ("MatMul", ["label_scores", "label_rows"], "odds", {}),
         ("Add", ["odds", "prior"], "item_scores", {}),
         ("Softmax", ["item_scores"], "probabilities", {"axis": 1}),
@@ -117,8 +145,8 @@ def _votes(encoder, nodes: list, constants: dict) -> str:
     return "blended"
 
 
-def _queries(queries, odds: str, nodes: list, constants: dict) -> str:
-    """Add the nodes of label-aware queries from log-odds and `label_scores`; the name of their result."""
+def _queries(queries: Any, odds: str, nodes: list[Any], constants: dict[str, Any]) -> str:
+    """Add the nodes of label-aware queries, from log-odds and `label_scores`; return the name of their output."""
     from onnx import helper
 
     from hbmp.methods.hbmp.label_queries import LEAST
@@ -133,17 +161,17 @@ def _queries(queries, odds: str, nodes: list, constants: dict) -> str:
         ("Abs", [odds], "sizes"),
         ("Mul", ["sizes", "least"], "floors"),
         ("Max", ["agreeing", "floors"], "strengths"),
-        ("Mul", ["signs", "strengths"], "asking"),
+        ("Mul", ["signs", "strengths"], "query_scores"),
     ]
     nodes += [helper.make_node(kind, inputs, [output]) for kind, inputs, output in steps]
-    return "asking"
+    return "query_scores"
 
 
-def _encoder(model, layers: list[tuple[np.ndarray, np.ndarray]], kernel: Kernel | None):
+def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
     from onnx import TensorProto, helper, numpy_helper
 
     constants = {"zero": np.zeros((), np.float32), "plus": np.ones((), np.int8), "minus": -np.ones((), np.int8)}
-    nodes: list = []
+    nodes: list[Any] = []
     value = "features" if kernel is None else _kernel_features(kernel, nodes, constants)
     for position, (weights, bias) in enumerate(layers[:-1]):
         constants |= {f"weights_{position}": weights, f"bias_{position}": bias}

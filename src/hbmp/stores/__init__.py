@@ -1,4 +1,4 @@
-"""The engines users already run: one a file."""
+"""Stores that keep codes in a database engine, one file per engine: `PGVector` and `Milvus`."""
 
 from hbmp._core import catalog
 from hbmp.stores._shared.base import Store, check_ids, check_name

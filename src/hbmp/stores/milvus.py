@@ -1,22 +1,23 @@
-"""Codes in Milvus: one collection, embedded in a file or on a cluster, with the same lines of code.
+"""Codes in Milvus: one collection, embedded in a file or on a cluster.
 
     id     INT64 primary key
     code   BINARY_VECTOR     bits padded to whole bytes, HAMMING
     signs  FLOAT16_VECTOR    the code as ±1, IP (inner product); its width is the number of bits
 
-`Milvus(64, "codes.db")` keeps everything in that file, by Milvus Lite, and compares with every code. The day one
-machine is not enough, `Milvus(64, "http://milvus:19530", token="user:password", index="hnsw")` is the same store on a
-cluster. Milvus has no transactions: an `add` that breaks off half-way has written its first batches. Call it again;
-writing the same ids twice changes nothing.
+`Milvus(64, "codes.db")` keeps the collection in that file with Milvus Lite and compares with every code.
+`Milvus(64, "http://milvus:19530", token="user:password", index="hnsw")` is the same store on a cluster. Milvus has no
+transactions: an interrupted `add` has written its first batches. Call it again; writing an id twice changes nothing.
 """
 
 from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from hbmp import hamming
 from hbmp.stores._shared.base import Neighbours, Store, check_name
 
-# Index types for `code` and `signs`. The embedded engine knows "flat" only.
+# Index types for `code` and `signs`. The embedded engine has only "flat".
 _INDEXES = {
     "flat": ("BIN_FLAT", "FLAT"),
     "ivf": ("BIN_IVF_FLAT", "IVF_FLAT"),
@@ -32,15 +33,40 @@ _INDEXES = {
 }
 _BUILD = {"IVF_FLAT": {"nlist": 1024}, "BIN_IVF_FLAT": {"nlist": 1024}, "HNSW": {"M": 16, "efConstruction": 200}}
 _NPROBE = 64
-_BYTES_AT_ONCE = 16 << 20  # of one request; servers refuse more than 64 MB
+_BYTES_AT_ONCE = 16 << 20  # per request; servers refuse more than 64 MB
 
 
 class Milvus(Store):
     """A collection of codes in Milvus.
 
-    uri: a file name ending in ".db" (embedded) or the address of a cluster, with its `token`.
-    index: "flat" compares with every code; "ivf" and "hnsw" are approximate and need a cluster.
-    timeout: seconds that any one request may take.
+    Parameters
+    ----------
+    n_bits : int
+        Code length, 2 to 32,768.
+    uri : str or path
+        A file name ending in ".db" (embedded), or the address of a cluster.
+    token : str, default=""
+        Token of the cluster, such as ``"user:password"``.
+    collection : str, default="hbmp_codes"
+        Name of the collection; created if it does not exist.
+    index : {"flat", "ivf", "hnsw"}, default="flat"
+        "flat" compares with every code; "ivf" and "hnsw" are approximate and need a cluster.
+    timeout : float, default=60.0
+        Largest number of seconds per request.
+
+    Attributes
+    ----------
+    n_bits, collection, index, timeout
+        As given.
+
+    Examples
+    --------
+    >>> import hbmp
+    >>> with hbmp.stores.Milvus(4, "codes.db") as store:  # doctest: +SKIP
+    ...     store.add([[1, -1, 1, 1], [-1, -1, 1, 1]], [10, 11])
+    ...     distances, ids = store.search([[1, -1, 1, 1]], 2)
+    ...     print(ids, distances)
+    [[10 11]] [[0. 1.]]
     """
 
     most_results = 16_384
@@ -52,19 +78,19 @@ class Milvus(Store):
         *,
         token: str = "",
         collection: str = "hbmp_codes",
-        index: str = "flat",
+        index: Literal["flat", "ivf", "hnsw"] = "flat",
         timeout: float = 60.0,
     ):
         super().__init__(n_bits)
         if not 2 <= self.n_bits <= 32_768:
-            raise ValueError(f"Milvus keeps codes of 2 to 32768 bits, found n_bits={n_bits}.")
+            raise ValueError(f"Milvus stores codes of 2 to 32768 bits, found n_bits={n_bits}.")
         if index not in _INDEXES:
             raise ValueError(f"index must be one of {', '.join(_INDEXES)}, found {index!r}.")
         self.collection = check_name(collection, "collection")
         self.index = index
         self.timeout = timeout
         if index != "flat" and "://" not in str(uri):
-            raise ValueError(f"Embedded Milvus knows only index='flat'; {index!r} needs the uri of a cluster.")
+            raise ValueError(f"Embedded Milvus has only index='flat'; {index!r} needs the uri of a cluster.")
         self._client = _connect(str(uri), token, timeout)
         try:
             if self._client.has_collection(self.collection, timeout=timeout):
@@ -77,13 +103,18 @@ class Milvus(Store):
             raise
 
     def count(self) -> int:
-        """How many codes the collection holds."""
+        """Number of codes in the collection.
+
+        Returns
+        -------
+        int
+        """
         self._check_open()
         rows = self._client.query(self.collection, "", output_fields=["count(*)"], timeout=self.timeout)
-        return rows[0]["count(*)"]
+        return int(rows[0]["count(*)"])
 
     def drop(self) -> None:
-        """Delete the collection, and close."""
+        """Delete the collection, and close the connection."""
         self._check_open()
         self._client.drop_collection(self.collection, timeout=self.timeout)
         self.close()
@@ -99,14 +130,14 @@ class Milvus(Store):
         for field, kind, metric in zip(("code", "signs"), _INDEXES[self.index], ("HAMMING", "IP"), strict=True):
             indexes.add_index(field, index_type=kind, metric_type=metric, params=_BUILD.get(kind, {}))
         try:
-            # Strong: a search sees what was added before it.
+            # Strong: a search finds all codes added before it.
             self._client.create_collection(
                 self.collection, schema=schema, consistency_level="Strong", timeout=self.timeout
             )
-            self._client.create_index(self.collection, indexes, timeout=self.timeout, sync=False)  # nothing to wait for
+            self._client.create_index(self.collection, indexes, timeout=self.timeout, sync=False)
             self._client.load_collection(self.collection, timeout=self.timeout)
         except MilvusException as error:
-            # Leave no half of it behind.
+            # A collection without its indexes is useless.
             self._client.drop_collection(self.collection, timeout=self.timeout)
             raise ValueError(
                 f"Milvus refused to make the collection {self.collection!r} with index={self.index!r}: "
@@ -140,7 +171,7 @@ class Milvus(Store):
     def _nearest_by_product(self, vectors: NDArray[np.float16], n: int) -> list[Neighbours]:
         return self._nearest("signs", "IP", list(vectors), n)
 
-    def _nearest(self, field: str, metric: str, queries: list, n: int) -> list[Neighbours]:
+    def _nearest(self, field: str, metric: str, queries: list[Any], n: int) -> list[Neighbours]:
         hits_of = self._client.search(
             self.collection,
             queries,
@@ -154,7 +185,7 @@ class Milvus(Store):
             for hits in hits_of
         ]
 
-    def _effort(self, field: str, n: int) -> dict:
+    def _effort(self, field: str, n: int) -> dict[str, int]:
         kind = _INDEXES[self.index][0 if field == "code" else 1]
         if kind == "HNSW":
             return {"ef": min(max(n, 100), 32_768)}
@@ -174,10 +205,10 @@ class Milvus(Store):
         self._client.close()
 
 
-_REACH = 5.0  # seconds to reach a server; an embedded one is started first, and may take longer
+_REACH = 5.0  # seconds to reach a server; an embedded one starts first and may take longer
 
 
-def _connect(uri: str, token: str, timeout: float):
+def _connect(uri: str, token: str, timeout: float) -> Any:
     try:
         from pymilvus import MilvusClient, MilvusException
     except ImportError:
@@ -186,7 +217,7 @@ def _connect(uri: str, token: str, timeout: float):
     if embedded and not uri.endswith(".db"):
         raise ValueError(f"A Milvus uri is http://host:port, or a file name ending in .db, found {uri!r}.")
     if embedded and not Path(uri).absolute().parent.is_dir():
-        raise ValueError(f"The folder of {uri!r} does not exist; make it first.")
+        raise ValueError(f"The folder of {uri!r} does not exist; create it first.")
     try:
         with _version_lookup_for_milvus_lite():
             return MilvusClient(uri, token=token, timeout=timeout if embedded else min(timeout, _REACH))
@@ -197,8 +228,8 @@ def _connect(uri: str, token: str, timeout: float):
 
 
 @contextmanager
-def _version_lookup_for_milvus_lite():
-    """Milvus Lite 2.5 asks pkg_resources for its own version; setuptools has dropped that module since."""
+def _version_lookup_for_milvus_lite() -> Iterator[None]:
+    """Stand in for pkg_resources, which Milvus Lite 2.5 imports and setuptools has removed."""
     if "milvus_lite" in sys.modules or "pkg_resources" in sys.modules:
         yield
         return

@@ -1,40 +1,72 @@
 """Codes in PostgreSQL with pgvector: one table, two HNSW indexes.
 
     id     bigint primary key
-    code   bit(n)        `<~>` counts the bits that differ      HNSW, bit_hamming_ops
+    code   bit(n)        `<~>` is the Hamming distance          HNSW, bit_hamming_ops
     signs  halfvec(n)    `<#>` is the negative inner product    HNSW, halfvec_ip_ops
 
-The table may have further columns of yours. The indexes are built at the end of the first `add`, in one go over all
-that it brought, which is much faster than inserting row by row: make the first `add` the big one.
+The table may have further columns. The indexes are built at the end of the first `add`, over all its rows, which is
+much faster than row by row: add most codes in the first call.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hbmp.stores._shared.base import Neighbours, Store, check_name
 
-MOST_BITS = 4000  # the widest halfvec that pgvector's HNSW takes
-_EF_SEARCH = (40, 1000)  # pgvector's default, and the most it allows
+MOST_BITS = 4000  # the widest halfvec of an HNSW index
+_EF_SEARCH = (40, 1000)  # default and maximum of pgvector
 _INDEXES = (("code", "bit_hamming_ops"), ("signs", "halfvec_ip_ops"))
-# The graph of the signs was built for equal weights: with others the nearest lie farther apart in it, look wider.
+# The graph of the signs is built for equal weights; other weights need a wider search.
 _WIDER_BY_PRODUCT = 4
 
 
 class PGVector(Store):
-    """A table of codes in a PostgreSQL database.
+    """A table of codes in a PostgreSQL database with pgvector.
 
-    url: a libpq connection string or URL. table: its name, or "schema.table"; made where it does not exist.
-    index: "hnsw" searches approximately through the graph; "flat" reads the whole table and misses nothing.
+    Parameters
+    ----------
+    n_bits : int
+        Code length, at most 4,000.
+    url : str
+        A libpq connection string or URL.
+    table : str, default="hbmp_codes"
+        Name of the table, or ``"schema.table"``; created if it does not exist.
+    index : {"hnsw", "flat"}, default="hnsw"
+        "hnsw" searches a graph, approximately; "flat" reads the whole table, exactly.
+    connect_timeout : int, default=5
+        Largest number of seconds to connect.
+
+    Attributes
+    ----------
+    n_bits, table, index
+        As given.
+
+    Examples
+    --------
+    >>> import hbmp
+    >>> with hbmp.stores.PGVector(4, "postgresql://localhost/codes") as store:  # doctest: +SKIP
+    ...     store.add([[1, -1, 1, 1], [-1, -1, 1, 1]], [10, 11])
+    ...     distances, ids = store.search([[1, -1, 1, 1]], 2)
+    ...     print(ids, distances)
+    [[10 11]] [[0. 1.]]
     """
 
     def __init__(
-        self, n_bits: int, url: str, *, table: str = "hbmp_codes", index: str = "hnsw", connect_timeout: int = 5
+        self,
+        n_bits: int,
+        url: str,
+        *,
+        table: str = "hbmp_codes",
+        index: Literal["hnsw", "flat"] = "hnsw",
+        connect_timeout: int = 5,
     ):
         super().__init__(n_bits)
         if self.n_bits > MOST_BITS:
@@ -43,7 +75,7 @@ class PGVector(Store):
             raise ValueError(f"index must be 'hnsw' or 'flat', found {index!r}.")
         self.table = ".".join(check_name(part, "table") for part in str(table).split(".", 1))
         self.index = index
-        self._lock = threading.Lock()  # one transaction at a time on the one connection
+        self._lock = threading.Lock()  # one transaction at a time on the connection
         self._connect = functools.partial(_connect, url, connect_timeout)
         self._connection = self._connect()
         try:
@@ -56,25 +88,30 @@ class PGVector(Store):
             raise
 
     def count(self) -> int:
-        """How many codes the table holds."""
+        """Number of codes in the table.
+
+        Returns
+        -------
+        int
+        """
         self._check_open()
         with self._transaction() as cursor:
-            return self._run(cursor, "SELECT count(*) FROM {table}").fetchone()[0]
+            return int(self._run(cursor, "SELECT count(*) FROM {table}").fetchone()[0])
 
     def drop(self) -> None:
-        """Delete the table, and close."""
+        """Delete the table, and close the connection."""
         self._check_open()
         with self._transaction() as cursor:
             self._run(cursor, "DROP TABLE IF EXISTS {table}")
         self.close()
 
-    def _create(self, cursor) -> None:
+    def _create(self, cursor: Any) -> None:
         if cursor.execute("SELECT to_regclass(%s)", [self._quoted(cursor)]).fetchone()[0] is None:
             self._run(
                 cursor, "CREATE TABLE {table} (id bigint PRIMARY KEY, code bit({n}) NOT NULL, signs halfvec({n}))"
             )
 
-    def _check_columns(self, cursor) -> None:
+    def _check_columns(self, cursor: Any) -> None:
         rows = cursor.execute(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
             "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
@@ -109,7 +146,7 @@ class PGVector(Store):
             if self.index == "hnsw":
                 self._build_indexes(cursor)
 
-    def _build_indexes(self, cursor) -> None:
+    def _build_indexes(self, cursor: Any) -> None:
         from psycopg import sql
 
         present = cursor.execute(
@@ -134,7 +171,7 @@ class PGVector(Store):
         return self._nearest("signs <#> query.vector", "text::halfvec({n}) AS vector", texts, n, ef_search=wider)
 
     def _nearest(self, distance: str, parsed: str, texts: list[str], n: int, ef_search: int) -> list[Neighbours]:
-        # Materialised, or the planner would parse the query's text again for every row it compares with.
+        # Materialised, so that the planner parses the text of a query only once.
         statement = (
             "WITH query AS MATERIALIZED "
             f"(SELECT row, {parsed} FROM unnest(%s::text[]) WITH ORDINALITY AS given(text, row)) "
@@ -145,22 +182,22 @@ class PGVector(Store):
         with self._transaction() as cursor:
             if self.index == "flat":
                 _read_all(cursor)
-                return self._ask(cursor, statement, texts, n)
+                return self._fetch_nearest(cursor, statement, texts, n)
             _read_graph(cursor, ef_search)
-            found = self._ask(cursor, statement, texts, n)
+            found = self._fetch_nearest(cursor, statement, texts, n)
             short = [row for row, neighbours in enumerate(found) if len(neighbours.ids) < n]
             n_rows = self._run(cursor, "SELECT count(*) FROM {table}").fetchone()[0] if short else 0
-            # Many equal codes crowd the graph until parts of it cannot be reached: then the table has to be read.
+            # With many equal codes parts of the graph cannot be reached, so the table is read.
             short = [row for row in short if len(found[row].ids) < n_rows]
             if short:
                 _read_all(cursor)
-                exact = self._ask(cursor, statement, [texts[row] for row in short], n)
+                exact = self._fetch_nearest(cursor, statement, [texts[row] for row in short], n)
                 for row, neighbours in zip(short, exact, strict=True):
                     found[row] = neighbours
             return found
 
-    def _ask(self, cursor, statement: str, texts: list[str], n: int) -> list[Neighbours]:
-        # Not prepared: a plan kept on the server would outlive the settings it was made under.
+    def _fetch_nearest(self, cursor: Any, statement: str, texts: list[str], n: int) -> list[Neighbours]:
+        # Not prepared, as a plan kept on the server would outlive these settings.
         rows = self._run(cursor, statement, values=[texts, n], prepare=False).fetchall()
         table = np.array(rows, dtype=[("row", np.int64), ("id", np.int64), ("distance", np.float64)])
         of_query = np.split(table, np.searchsorted(table["row"], np.arange(2, len(texts) + 1)))
@@ -178,8 +215,8 @@ class PGVector(Store):
         self._connection.close()
 
     @contextmanager
-    def _transaction(self):
-        """A cursor inside a transaction: all of it happens, or nothing."""
+    def _transaction(self) -> Iterator[Any]:
+        """A cursor inside a transaction."""
         import psycopg
 
         with self._lock:
@@ -193,25 +230,27 @@ class PGVector(Store):
                     raise
                 raise ConnectionError(
                     f"The connection to PostgreSQL broke: {_first_line(error)}. "
-                    "The table is as it was before this call; call again to reconnect."
+                    "The table is unchanged; call again to reconnect."
                 ) from None
 
-    def _quoted(self, cursor) -> str:
+    def _quoted(self, cursor: Any) -> str:
         return self._parts()["table"].as_string(cursor)
 
-    def _parts(self) -> dict:
+    def _parts(self) -> dict[str, Any]:
         from psycopg import sql
 
         return {"table": sql.Identifier(*self.table.split(".")), "n": sql.Literal(self.n_bits)}
 
-    def _run(self, cursor, statement: str, *, values: list | None = None, prepare: bool | None = None, **parts):
-        """Execute a statement: its {names} become quoted identifiers or literals, its %s are sent beside it."""
+    def _run(
+        self, cursor: Any, statement: str, *, values: list[Any] | None = None, prepare: bool | None = None, **parts: Any
+    ) -> Any:
+        """Execute a statement; its {names} become quoted identifiers or literals, its %s are sent as parameters."""
         from psycopg import sql
 
         return cursor.execute(sql.SQL(statement).format(**self._parts(), **parts), values, prepare=prepare)
 
 
-def _connect(url: str, connect_timeout: int):
+def _connect(url: str, connect_timeout: int) -> Any:
     try:
         import psycopg
     except ImportError:
@@ -220,7 +259,7 @@ def _connect(url: str, connect_timeout: int):
         described = psycopg.conninfo.conninfo_to_dict(url)
         return psycopg.connect(url, autocommit=True, connect_timeout=connect_timeout)
     except psycopg.ProgrammingError as error:
-        raise ValueError(f"The url is no PostgreSQL connection string: {_first_line(error)}.") from None
+        raise ValueError(f"The url is not a PostgreSQL connection string: {_first_line(error)}.") from None
     except psycopg.OperationalError as error:
         place = ", ".join(f"{key}={described[key]}" for key in ("host", "port", "dbname") if described.get(key))
         raise ConnectionError(
@@ -229,7 +268,7 @@ def _connect(url: str, connect_timeout: int):
         ) from None
 
 
-def _require_pgvector(cursor) -> None:
+def _require_pgvector(cursor: Any) -> None:
     import psycopg
 
     if cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
@@ -238,13 +277,13 @@ def _require_pgvector(cursor) -> None:
         cursor.execute("CREATE EXTENSION vector")
     except psycopg.Error as error:
         raise RuntimeError(
-            f"The database has no pgvector and it could not be added: {_first_line(error)}. "
-            "Let an administrator run CREATE EXTENSION vector."
+            f"The database has no pgvector extension and it could not be created: {_first_line(error)}. "
+            "Run CREATE EXTENSION vector as an administrator."
         ) from None
 
 
-def _read_graph(cursor, ef_search: int) -> None:
-    """For this transaction: search the HNSW graph, and beyond `ef_search` rows go on until the LIMIT is reached."""
+def _read_graph(cursor: Any, ef_search: int) -> None:
+    """In this transaction, search the HNSW graph, beyond `ef_search` rows until the LIMIT is reached."""
     least, most = _EF_SEARCH
     settings = {
         "enable_seqscan": "off",
@@ -256,8 +295,8 @@ def _read_graph(cursor, ef_search: int) -> None:
         cursor.execute("SELECT set_config(%s, %s, true)", [name, str(value)])
 
 
-def _read_all(cursor) -> None:
-    """For this transaction: compare with every row of the table."""
+def _read_all(cursor: Any) -> None:
+    """In this transaction, compare with every row of the table."""
     cursor.execute("SET LOCAL enable_seqscan = on")
     cursor.execute("SET LOCAL enable_indexscan = off")
 
@@ -266,14 +305,14 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0].rstrip(".")
 
 
-# COPY's binary form: a header, then per row the number of fields and each field's length and big-endian value.
+# The binary form of COPY: a header, then per row the number of fields, and the length and big-endian value of each.
 _COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _COPY_TRAILER = b"\xff\xff"
 
 
 def _copy_rows(codes: NDArray[np.int8], ids: NDArray[np.int64]) -> bytes:
     n_bits = codes.shape[1]
-    packed = np.packbits(codes > 0, axis=1)  # bit(n) keeps its first bit in the highest place
+    packed = np.packbits(codes > 0, axis=1)  # bit(n) stores its first bit in the highest position
     n_bytes = packed.shape[1]
     fields = [
         *[("n_fields", ">i2"), ("id_size", ">i4"), ("id", ">i8")],

@@ -1,7 +1,7 @@
-"""The verbs of the command line: one a file, found by its name.
+"""The verbs of the command line: one per file, found by its name.
 
 A file defines `EXAMPLE`, a command that runs as it stands; `add_arguments(parser)`; and `run(options)`, a few lines
-over the public names that return the exit status or nothing. Its docstring's first line is its help. Heavy libraries
-are imported inside `run`, so that `--help` stays fast. A wrong value or name is a ValueError or LookupError with one
-sentence, which `hbmp.app.cli` prints.
+over the public names that return the exit status or nothing. The first line of its docstring is its help. Heavy
+libraries are imported inside `run`, so that `--help` stays fast. A wrong value or name raises a ValueError or
+LookupError with one sentence, which `hbmp.app.cli` prints.
 """

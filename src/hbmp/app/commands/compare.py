@@ -1,7 +1,7 @@
 """Compare methods on your own data under one split: scores, seconds, sizes.
 
-Every method is fitted on the same rows and answers the same queries, which no method has seen. A method that fails says
-why in its row and the others go on. docs/compare.md explains each column.
+Every method is fitted on the same rows and answers the same held-out queries. A method that fails has the reason in
+its row, and the others continue. docs/compare.md explains each column.
 """
 
 from __future__ import annotations
@@ -16,42 +16,44 @@ def add_arguments(parser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("features", nargs="?", metavar="DATA", help=".npy, .npz, .parquet, .csv, a folder, or a data set")
     data.add_argument("--data", metavar="FILE", help="the same, by name")
-    data.add_argument("--labels", metavar="FILE", help="one class a row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …")
-    data.add_argument("--query-data", metavar="FILE", help="queries of your own; then no row of --data is one")
-    data.add_argument("--query-labels", metavar="FILE", help="their labels")
-    data.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
-    what = parser.add_argument_group("what is compared")
+    data.add_argument(
+        "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …"
+    )
+    data.add_argument("--query-data", metavar="FILE", help="your own queries, in place of rows of --data")
+    data.add_argument("--query-labels", metavar="FILE", help="labels of the queries")
+    data.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
+    what = parser.add_argument_group("comparison")
     what.add_argument("--methods", nargs="+", metavar="NAME", help="default: all; `hbmp list methods` shows them")
     what.add_argument("--bits", type=int, nargs="+", default=[16, 32, 64], metavar="N", help="default: 16 32 64")
-    what.add_argument("--validation", type=int, default=0, metavar="K", help="settings tried a method (default: none)")
-    how = parser.add_argument_group("how")
-    how.add_argument("--queries", metavar="N", help="how many, or a share (default: a tenth, at most 1000)")
-    how.add_argument("--train", metavar="N", help="rows to fit on, or a share (default: all but the queries)")
-    how.add_argument("--unseen", action="store_true", help="search only rows that were not trained on")
-    how.add_argument("--cutoff", type=int, metavar="K", help="only the first K ranks count (default: all)")
-    how.add_argument("--seed", type=int, default=0, metavar="N", help="of the split and the methods (default: 0)")
-    how.add_argument("--jobs", type=int, default=1, metavar="N", help="methods at a time (default: 1)")
+    what.add_argument(
+        "--validation", type=int, default=0, metavar="K", help="settings tried per method (default: none)"
+    )
+    how = parser.add_argument_group("evaluation")
+    how.add_argument("--queries", metavar="N", help="number or fraction of rows (default: a tenth, at most 1000)")
+    how.add_argument("--train", metavar="N", help="number or fraction of rows to fit on (default: all but the queries)")
+    how.add_argument("--unseen", action="store_true", help="search only rows outside the training set")
+    how.add_argument("--cutoff", type=int, metavar="K", help="count only the first K ranks (default: all)")
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the methods (default: 0)")
+    how.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes (default: 1)")
     how.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    out = parser.add_argument_group("what is written")
-    out.add_argument("--json", action="store_true", help="print JSON in place of the table")
-    out.add_argument("--csv", metavar="FILE", help="write every reading as CSV")
-    out.add_argument("--plot", metavar="FILE", help="draw scores against bits: .png, .svg or .pdf")
+    out = parser.add_argument_group("output")
+    out.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    out.add_argument("--csv", metavar="FILE", help="write all scores and costs as CSV")
+    out.add_argument("--plot", metavar="FILE", help="plot scores against bits: .png, .svg or .pdf")
 
 
 def run(options) -> None:
-    """Compare, write the files asked for, print the table."""
+    """Compare, write the files, print the table."""
     from hbmp import compare
     from hbmp._core.files import check_place, write_into_place
     from hbmp.app.inputs import read_with_queries, rows_or_share
 
     if (options.features is None) == (options.data is None):
         given = "none" if options.data is None else f"{options.features} and --data {options.data}"
-        raise ValueError(
-            f"hbmp compare takes one set of features, found {given}. `hbmp compare --help` shows how to ask."
-        )
+        raise ValueError(f"hbmp compare takes one set of features, found {given}. See `hbmp compare --help`.")
     options.data = options.data or options.features
     for path in (options.csv, options.plot):
-        check_place(path)  # before the work, not after it
+        check_place(path)
     if options.plot:
         from hbmp.evaluation.plot import check_picture
 

@@ -1,7 +1,7 @@
-"""Encode features or images into codes by a saved model.
+"""Encode features or images with a saved model.
 
 An output that ends in .npy holds signs (n, bits), or bytes with --packed. Any other name is a folder of Parquet files
-with a column `code`, written part by part: a run that was stopped goes on where it was.
+with a column `code`, written part by part; run the command again to resume a run that was stopped.
 """
 
 from __future__ import annotations
@@ -12,35 +12,44 @@ EXAMPLE = "hbmp encode digits-16 digits -o codes.npy --packed"
 
 
 def add_arguments(parser) -> None:
-    """A model, features, and where the codes go."""
+    """A model, data, and the output."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="codes.npy, or a folder for Parquet parts"
     )
-    parser.add_argument("--packed", action="store_true", help="eight bits a byte, first bit lowest, in place of signs")
+    parser.add_argument("--packed", action="store_true", help="eight bits per byte, first bit lowest, instead of signs")
     parser.add_argument(
         "--column", default="features", metavar="NAME", help="Parquet column of features (default: features)"
     )
-    parser.add_argument("--engine", choices=("local", "ray"), default="local", help="who writes Parquet parts")
-    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="engine that writes Parquet parts (default: local)"
+    )
+    parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
 def run(options) -> None:
-    """Encode, then say how many rows went where."""
+    """Encode and print the number of codes."""
     import json
 
     from hbmp import load
+    from hbmp._core.files import check_place
+    from hbmp.app.outputs import check_folder
 
+    is_array = options.output.endswith(".npy")
+    (check_place if is_array else check_folder)(options.output)
     model = load(options.model)
-    if options.output.endswith(".npy"):
+    if is_array:
         n_rows, kind = _to_npy(model, options)
     else:
         from hbmp import encode_dataset
 
         encoded = encode_dataset(model, options.data, options.output, column=options.column, engine=options.engine)
-        n_rows, kind = encoded.n_rows, f"{encoded.n_parts} Parquet parts, {encoded.n_resumed} of them there before"
+        n_rows, kind = (
+            encoded.n_rows,
+            f"{encoded.n_parts} Parquet parts, {encoded.n_resumed} of them from an earlier run",
+        )
     if options.json:
         print(json.dumps({"output": options.output, "rows": n_rows, "bits": model.n_bits, "kind": kind}))
     else:
@@ -48,20 +57,20 @@ def run(options) -> None:
 
 
 def _to_npy(model, options) -> tuple[int, str]:
-    """Codes into one file, mapped while it is written, so that the memory holds a block of rows only."""
+    """Write codes into one mapped file; memory holds one block of rows."""
     import numpy as np
 
     from hbmp import hamming
-    from hbmp._core.files import beside, check_place
+    from hbmp._core.files import beside
     from hbmp.app.inputs import inputs_for, read_data
+    from hbmp.app.outputs import new_npy
     from hbmp.database import encode
 
-    check_place(options.output)
     data = read_data(options.data, data_dir=options.data_dir, images=True)
     inputs = inputs_for(model, data, options.data)
     width, dtype = (hamming.bytes_for(model.n_bits), np.uint8) if options.packed else (model.n_bits, np.int8)
     with beside(options.output) as path:
-        codes = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(len(inputs), width))
+        codes = new_npy(path, dtype, (len(inputs), width), options.output)
         encode(model, inputs, progress=True, out=codes)
-        codes.flush()
+        codes.flush()  # type: ignore[attr-defined]
     return len(inputs), "packed little-endian" if options.packed else "signs"

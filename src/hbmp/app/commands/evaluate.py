@@ -1,7 +1,7 @@
 """Score a saved model on features or images and their labels: mAP, and NDCG where relevance has grades.
 
-Queries are drawn from the data, or brought along; everything else is searched. Whether the model has seen those rows in
-fitting only you can know: pass rows that it has not.
+Queries are drawn from the data, or given with --query-data; all other rows are searched. Pass data that the model was
+not fitted on: the command cannot check this.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ EXAMPLE = "hbmp evaluate digits-16 digits --queries 300"
 
 
 def add_arguments(parser) -> None:
-    """A model, data, and the conventions."""
+    """A model, data, and the evaluation settings."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument(
-        "--labels", metavar="FILE", help="one class a row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
+        "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
     )
-    parser.add_argument("--query-data", metavar="FILE", help="queries of your own; then all of DATA is searched")
-    parser.add_argument("--query-labels", metavar="FILE", help="their labels")
-    parser.add_argument("--queries", metavar="N", help="how many to draw, or a share (default: a tenth, at most 1000)")
-    parser.add_argument("--cutoff", type=int, metavar="K", help="only the first K ranks count (default: all)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: 0)")
-    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--query-data", metavar="FILE", help="your own queries; then all of DATA is searched")
+    parser.add_argument("--query-labels", metavar="FILE", help="labels of the queries")
+    parser.add_argument(
+        "--queries", metavar="N", help="number or fraction of rows to draw (default: a tenth, at most 1000)"
+    )
+    parser.add_argument("--cutoff", type=int, metavar="K", help="count only the first K ranks (default: all)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
+    parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--json", action="store_true", help="print {scores, caption}")
 
 

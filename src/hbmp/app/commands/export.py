@@ -1,7 +1,7 @@
 """Write codes or the encoder for other systems: bytes, hex, int8, SQL, FAISS, ONNX.
 
-Codes come from a database (`hbmp index`), the ONNX encoder from a model or from a database's own. docs/stores.md says
-which system takes which form.
+Codes come from a database (`hbmp index`), the ONNX encoder from a model or a database. docs/stores.md lists the forms
+that each system takes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ _FORMS = {
 
 
 def add_arguments(parser) -> None:
-    """What to write, in which form, where."""
-    told = "; ".join(f"{form}: {about}" for form, about in _FORMS.items())
+    """Source, form and output file."""
+    forms = "; ".join(f"{form}: {about}" for form, about in _FORMS.items())
     parser.add_argument("source", metavar="SOURCE", help="a database directory; for onnx also a model directory")
-    parser.add_argument("--to", required=True, choices=tuple(_FORMS), metavar="FORM", help=told)
+    parser.add_argument("--to", required=True, choices=tuple(_FORMS), metavar="FORM", help=forms)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
-    parser.add_argument("--table", default="hbmp_codes", metavar="NAME", help="of the SQL table (default: hbmp_codes)")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument(
+        "--table", default="hbmp_codes", metavar="NAME", help="name of the SQL table (default: hbmp_codes)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
 def run(options) -> None:
-    """Write the file and say what it is."""
+    """Write the file and print its size."""
     import json
     from pathlib import Path
 
@@ -49,13 +51,12 @@ def run(options) -> None:
 
 
 def _write_onnx(options) -> None:
-    from pathlib import Path
-
-    from hbmp import load
+    from hbmp import Database, load
+    from hbmp.database import is_database
     from hbmp.export import to_onnx
 
-    inside = Path(options.source) / "model"
-    to_onnx(load(inside if inside.is_dir() else options.source), options.output)
+    model = Database.load(options.source).model if is_database(options.source) else load(options.source)
+    to_onnx(model, options.output)
 
 
 def _write_codes(database, options) -> None:

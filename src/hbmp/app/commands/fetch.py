@@ -1,6 +1,6 @@
-"""Download a data set from its official place: resume, verify, unpack.
+"""Download a data set from its official source: resume, verify, unpack.
 
-A broken download goes on where it stopped when the command is run again. `docs/datasets.md` says what is verified.
+Run the command again to resume a broken download. docs/datasets.md lists the checks.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ EXAMPLE = "hbmp fetch fashion-mnist --data-dir data"
 
 
 def add_arguments(parser) -> None:
-    """The data set and where to put it."""
-    parser.add_argument("name", metavar="NAME", help="a data set; `hbmp list datasets` shows them")
-    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
-    parser.add_argument("--force", action="store_true", help="download again what is there already")
+    """The data set and the data directory."""
+    parser.add_argument("name", metavar="NAME", help="a data set, see `hbmp list datasets`")
+    parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--force", action="store_true", help="download files again that are there already")
     parser.add_argument(
-        "--pack-images", type=int, metavar="SIDE", help="download nothing; decode image files there into one images.npy"
+        "--pack-images",
+        type=int,
+        metavar="SIDE",
+        help="download nothing; decode the image files there into one images.npy",
     )
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
 def run(options) -> None:
-    """Fetch, then say what is where."""
+    """Fetch the data set and print where it is."""
     from hbmp.datasets import data_dir, fetch, pack_images
 
     if options.pack_images is not None:

@@ -1,8 +1,8 @@
 """Fit a method on features or images and their labels, and save the model with a card.
 
-Images are a folder: one subfolder a class, or with lines of file,label in its labels.csv or in --labels. Some rows are
-held out first and never fitted on; the card has the scores they give as queries to all other rows, with the data's
-checksum, the settings, the seed and the command.
+Images come as a folder with one subfolder per class, or with lines of file,label in its labels.csv or in --labels. Some
+rows are held out as queries; the card has their scores against all other rows, the checksum of the data, the settings,
+the seed and the command.
 """
 
 from __future__ import annotations
@@ -12,32 +12,34 @@ DATA = "features: .npy, .npz, .parquet, .csv, a folder; a folder of images; or a
 
 
 def add_arguments(parser) -> None:
-    """Data, the method with its settings, and where the model goes."""
+    """Data, the method with its settings, and the output."""
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the model directory to write")
     parser.add_argument(
-        "--labels", metavar="FILE", help="one class a row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
+        "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
     )
-    parser.add_argument(
-        "--method", default="hbmp", metavar="NAME", help="`hbmp list methods` shows all (default: hbmp)"
-    )
+    parser.add_argument("--method", default="hbmp", metavar="NAME", help="see `hbmp list methods` (default: hbmp)")
     parser.add_argument("--bits", type=int, default=32, metavar="N", help="length of the codes (default: 32)")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the method")
     parser.add_argument("--backbone", metavar="NAME", help="network for images (default: efficientnet_lite0)")
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the images (default: 30)")
     parser.add_argument(
-        "--on-error", choices=("refuse", "skip"), default="refuse", help="at images that cannot be read"
+        "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
     )
     parser.add_argument(
-        "--holdout", metavar="N", help="rows held out, or a share; 0 for none (default: a tenth, at most 1000)"
+        "--holdout",
+        metavar="N",
+        help="number or fraction of rows to hold out, 0 for none (default: a tenth, at most 1000)",
     )
     parser.add_argument(
-        "--cutoff", type=int, metavar="K", help="only the first K ranks count in the scores (default: all)"
+        "--cutoff", type=int, metavar="K", help="count only the first K ranks in the scores (default: all)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the split and the method (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the split and the method (default: 0)"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
 def run(options) -> None:
@@ -55,10 +57,12 @@ def run(options) -> None:
     from hbmp.app.card import write_card
     from hbmp.app.inputs import read_data, rows_or_share
     from hbmp.app.inputs.images import need_labels, without_unreadable
+    from hbmp.app.outputs import check_folder
     from hbmp.app.settings import make_from_words
     from hbmp.evaluation import one_model
 
     check_free(options.output)
+    check_folder(options.output)
     data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)
     need_labels(data, options.data)
     words = [*options.set, *_network_words(options, data)]
@@ -73,8 +77,11 @@ def run(options) -> None:
     started = time.perf_counter()
     model.fit(X[rows], None if y is None else y[rows])
     seconds = time.perf_counter() - started
-    told: dict[str, Any] = {"name": data.name, "note": "The queries were held out; the model was fitted on the others."}
-    found = evaluate(model, X, y, cutoff=options.cutoff, **drawn, **told) if len(rows) < len(X) else None
+    about: dict[str, Any] = {
+        "name": data.name,
+        "note": "The queries were held out; the model was fitted on the other rows.",
+    }
+    found = evaluate(model, X, y, cutoff=options.cutoff, **drawn, **about) if len(rows) < len(X) else None
     model.save(options.output)
     command = shlex.join(["hbmp", *options.words])
     card = write_card(options.output, model, data, found, fit_seconds=seconds, n_train=len(rows), command=command)
@@ -88,20 +95,20 @@ def run(options) -> None:
 
 
 def _network_words(options, data) -> list[str]:
-    """--backbone and --epochs as the setting they stand for."""
+    """--backbone and --epochs as one setting of the method."""
     import json
 
     from hbmp.app.settings import read_value
 
-    asked = {name: getattr(options, name) for name in ("backbone", "epochs") if getattr(options, name) is not None}
-    if not asked:
+    given = {name: getattr(options, name) for name in ("backbone", "epochs") if getattr(options, name) is not None}
+    if not given:
         return []
-    names = " and ".join(f"--{name}" for name in asked)
+    names = " and ".join(f"--{name}" for name in given)
     if data.features is not None:
-        verb = "is" if len(asked) == 1 else "are"
-        raise ValueError(f"{names} {verb} for images, and {options.data} holds features; settings go to --set.")
+        verb = "is" if len(given) == 1 else "are"
+        raise ValueError(f"{names} {verb} for images, and {options.data} holds features; pass settings with --set.")
     if any(word.startswith("function=") for word in options.set):
-        raise ValueError(f"{names} and function= in --set both say how images become codes; give one of them.")
-    if "backbone" in asked:
-        asked["backbone"] = read_value(asked["backbone"])  # a name, or with settings: ["alexnet", {"pretrained": …}]
-    return [f"function={json.dumps(['network', asked])}"]
+        raise ValueError(f"{names} and function= in --set both choose the hash function; pass only one of them.")
+    if "backbone" in given:
+        given["backbone"] = read_value(given["backbone"])  # a name, or with settings: ["alexnet", {"pretrained": …}]
+    return [f"function={json.dumps(['network', given])}"]

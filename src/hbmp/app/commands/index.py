@@ -1,7 +1,8 @@
 """Encode items and make them searchable: a directory with codes, ids, labels and the model.
 
-Of a folder of images it remembers each file, and a run that was stopped goes on where it was. `hbmp search` asks it,
-`hbmp serve` shows it, `hbmp export` writes it for other systems, `hbmp.Database.load` opens it in Python.
+A folder of images is indexed with its file names; run the command again to resume a run that was stopped. `hbmp search`
+searches the directory, `hbmp serve` shows it in the browser, `hbmp export` writes it for other systems, and
+`hbmp.Database.load` opens it in Python.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ EXAMPLE = "hbmp index digits-16 digits -o digits-db"
 
 
 def add_arguments(parser) -> None:
-    """A model, the items, and where the database goes."""
+    """A model, the items, and the output."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the database directory to write")
+    parser.add_argument("--replace", action="store_true", help="replace an existing database")
     parser.add_argument(
-        "--ids", metavar="FILE", help="whole numbers, one a row: .npy, .txt, .csv (default: row numbers)"
+        "--ids", metavar="FILE", help="whole numbers, one per row: .npy, .txt, .csv (default: row numbers)"
     )
     parser.add_argument("--labels", metavar="FILE", help="labels to show with results: .npy, .npz, .csv, .txt, …")
     parser.add_argument(
-        "--on-error", choices=("refuse", "skip"), default="refuse", help="at images that cannot be read"
+        "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
     )
     parser.add_argument("--kind", choices=("auto", "flat", "ivf"), default="auto", help="flat is exact (default: auto)")
-    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
 def run(options) -> None:
@@ -33,9 +35,10 @@ def run(options) -> None:
     import json
 
     from hbmp import load
-    from hbmp.app.indexing import index_data
+    from hbmp.app.indexing import check_database_place, index_data
     from hbmp.app.inputs import read_data, read_ids
 
+    check_database_place(options.output, replace=options.replace)
     model = load(options.model)
     data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)
     ids = read_ids(options.ids) if options.ids else None
@@ -45,12 +48,13 @@ def run(options) -> None:
     database = done.database
     index = database.index
     if options.json:
-        told = {"database": options.output, "items": len(index), "bits": index.n_bits, "kind": index.kind}
+        about = {"database": options.output, "items": len(index), "bits": index.n_bits, "kind": index.kind}
         more = {"images": database.files is not None, "skipped": list(done.skipped)}
-        print(json.dumps({**told, "labels": database.labels is not None, **more, "source": database.source}))
+        print(json.dumps({**about, "labels": database.labels is not None, **more, "source": database.source}))
         return
-    with_what = [word for word, there in (("labels", database.labels), ("images", database.files)) if there is not None]
-    beside = f", with {' and '.join(with_what)}" if with_what else ""
-    print(f"{options.output}: {len(index):,} items of {index.n_bits} bits, {index.kind}{beside}.")
+    columns = {"labels": database.labels, "images": database.files}
+    present = " and ".join(name for name, values in columns.items() if values is not None)
+    extra = f", with {present}" if present else ""
+    print(f"{options.output}: {len(index):,} items of {index.n_bits} bits, {index.kind}{extra}.")
     if done.n_resumed:
         print(f"{done.n_resumed:,} of them were encoded by an earlier run.")

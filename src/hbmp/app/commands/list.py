@@ -1,4 +1,4 @@
-"""List what there is by name: methods, hash functions, data sets, protocols, tables and figures."""
+"""List methods, hash functions, data sets, protocols, tables and figures by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_arguments(parser) -> None:
 
 
 def run(options) -> None:
-    """Print names with the first line of their files; nothing is imported."""
+    """Print names with the first line of their files, without importing them."""
     kinds = (options.kind,) if options.kind else _kinds()
     found = [{"kind": kind, "name": name, "about": about} for kind in kinds for name, about in _entries(kind)]
     if options.json:

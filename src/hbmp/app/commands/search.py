@@ -1,6 +1,6 @@
 """Find the nearest items of a database to each query.
 
-Queries are features or images, as the database's items were; the model in it encodes them.
+Queries are features or images, like the items of the database; its model encodes them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "queries", metavar="QUERIES", nargs="+", help="image files; or one of: " + DATA.replace("; or", ",")
     )
-    parser.add_argument("-k", type=int, default=10, metavar="N", help="results a query (default: 10)")
+    parser.add_argument("-k", type=int, default=10, metavar="N", help="results per query (default: 10)")
     parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="only these rows of QUERIES (default: all)")
-    parser.add_argument("--real-valued", action="store_true", help="ask with scores before the sign: finer distances")
-    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
+    parser.add_argument(
+        "--real-valued", action="store_true", help="compare the scores of a query before the sign: finer distances"
+    )
+    parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--json", action="store_true", help="print [{query, results: [{id, distance, label}]}]")
 
 
 def run(options) -> None:
-    """Search and print a line a result."""
+    """Search and print one line per result."""
     import json
 
     import numpy as np
@@ -40,13 +42,13 @@ def run(options) -> None:
     rows = np.arange(len(inputs)) if options.rows is None else np.array(options.rows)
     if len(rows) and (rows.min() < 0 or rows.max() >= len(inputs)):
         raise ValueError(f"{options.queries[0]} has rows 0 to {len(inputs) - 1}, found {options.rows} in --rows.")
-    asked = inputs[rows]
+    wanted = inputs[rows]
     try:
-        distances, ids = database.search(asked, options.k, real_valued=options.real_valued)
+        distances, ids = database.search(wanted, options.k, real_valued=options.real_valued)
     except UnreadableImage as error:
-        broken = asked[asked.unreadable()].names
-        raise ValueError(f"{', '.join(broken)} cannot be read as an image; ask with another file.") from error
-    queries = asked.names if isinstance(asked, Images) else rows.tolist()
+        broken = wanted[wanted.unreadable()].names
+        raise ValueError(f"{', '.join(broken)} cannot be read as an image; use another file.") from error
+    queries = wanted.names if isinstance(wanted, Images) else rows.tolist()
     found = [
         {"query": query, "results": _hits(database, row_ids, row_distances)}
         for query, row_ids, row_distances in zip(queries, ids, distances, strict=True)
@@ -60,12 +62,12 @@ def run(options) -> None:
         for query in found
         for rank, hit in enumerate(query["results"], start=1)
     ]
-    names = int(isinstance(asked, Images))
+    names = int(isinstance(wanted, Images))
     print(Table(("query", "rank", *columns), tuple(lines), n_names=names, n_notes=len(columns) - 2).text())
 
 
 def _hits(database, ids, distances) -> list[dict]:
-    """What is known of each item found; a database smaller than k pads with -1."""
+    """Id, distance, label and path of each item found, without the padding id -1."""
     found = zip(ids.tolist(), distances.tolist(), database.labels_of(ids), database.paths_of(ids), strict=True)
     hits = [{"id": i, "distance": d, "label": label, "path": path} for i, d, label, path in found if i >= 0]
     if database.files is None:

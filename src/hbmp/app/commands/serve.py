@@ -1,8 +1,8 @@
-"""Look at a database in the browser, and ask it over HTTP.
+"""Search a database in the browser and over HTTP.
 
-The page searches by items, vectors or images and shows the codes; POST /search and /encode answer JSON, /docs
-describes them. Only this machine is answered unless --host says otherwise; a token (--token or $HBMP_TOKEN) is then
-a good idea. Needs pip install 'hbmp[web]'.
+The page searches by items, vectors or images and shows the codes. POST /search and /encode return JSON; /docs describes
+them. The server is reached from this machine only, unless --host names another address; then set a token (--token or
+$HBMP_TOKEN). Needs pip install 'hbmp[web]'.
 """
 
 from __future__ import annotations
@@ -11,26 +11,35 @@ EXAMPLE = "hbmp serve digits-16 --index digits-db --features digits"
 
 
 def add_arguments(parser) -> None:
-    """A database, how its items look, and who may ask how much."""
+    """A database, pictures of its items, and limits."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a model directory (default: the database's own)")
     parser.add_argument("--index", required=True, metavar="DB", help="a database directory, from `hbmp index`")
-    parser.add_argument("--features", metavar="DATA", help="features of the items, to draw them and encode them again")
-    parser.add_argument("--data-dir", metavar="DIR", help="where data sets lie (default: $HBMP_DATA, else ./data)")
+    parser.add_argument("--features", metavar="DATA", help="features of the items, to draw and to encode them")
+    parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     looks = parser.add_mutually_exclusive_group()
-    looks.add_argument("--images", metavar="DIR", help="where the items' images are (default: where they were indexed)")
-    looks.add_argument("--thumbnails", metavar="FILE", help="their pixels: .npy, uint8 (n, h, w) or (n, h, w, 3)")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="to answer at (default: 127.0.0.1)")
+    looks.add_argument("--images", metavar="DIR", help="folder of the items' images (default: where they were indexed)")
+    looks.add_argument(
+        "--thumbnails", metavar="FILE", help="pixels of the items: .npy, uint8 (n, h, w) or (n, h, w, 3)"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (default: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--allow-host", nargs="+", default=[], metavar="NAME", help="further names of this server, as behind a proxy"
+    )
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 for any free one (default: 8000)")
-    parser.add_argument("--token", metavar="WORD", help="ask for it in every request (default: $HBMP_TOKEN, else none)")
-    parser.add_argument("--max-k", type=int, default=1000, metavar="N", help="neighbours a request (default: 1000)")
-    parser.add_argument("--max-upload", type=float, default=10, metavar="MB", help="of an image (default: 10)")
-    parser.add_argument("--max-pixels", type=float, default=40, metavar="M", help="millions an image (default: 40)")
-    parser.add_argument("--max-concurrent", type=int, default=64, metavar="N", help="requests at once (default: 64)")
-    parser.add_argument("--no-map", action="store_true", help="do not work out the map of the codes")
+    parser.add_argument("--token", metavar="WORD", help="required in every request (default: $HBMP_TOKEN, else none)")
+    parser.add_argument("--max-k", type=int, default=1000, metavar="N", help="neighbours per request (default: 1000)")
+    parser.add_argument("--max-upload", type=float, default=10, metavar="MB", help="largest image file (default: 10)")
+    parser.add_argument(
+        "--max-pixels", type=float, default=40, metavar="M", help="largest image, in millions of pixels (default: 40)"
+    )
+    parser.add_argument("--max-concurrent", type=int, default=64, metavar="N", help="requests at a time (default: 64)")
+    parser.add_argument("--no-map", action="store_true", help="do not compute the map of the codes")
 
 
 def run(options) -> None:
-    """Open the database, start the server, stay until interrupted."""
+    """Open the database and serve it until interrupted."""
     import os
 
     try:
@@ -40,6 +49,7 @@ def run(options) -> None:
     except ImportError as error:
         raise ImportError(f"The server needs more packages ({error}): pip install 'hbmp[web]'.") from None
 
+    from hbmp.app.web.connections import limited_protocol, log_warnings_once, room
     from hbmp.app.web.limits import Limits
     from hbmp.app.web.opening import listen, open_collection
 
@@ -54,9 +64,21 @@ def run(options) -> None:
     )
     collection = open_collection(options, limits)
     token = options.token or os.environ.get("HBMP_TOKEN") or None
-    app = create_app(collection, limits=limits, token=token, with_map=not options.no_map)
+    names = {"host": options.host, "allowed_hosts": options.allow_host}
+    app = create_app(collection, limits=limits, token=token, with_map=not options.no_map, **names)
     with listen(options.host, options.port) as socket:
         host, port = socket.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         print(f"{collection.database} at http://{shown}:{port}", flush=True)
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)).run([socket])
+        connections, backlog = room()
+        config = uvicorn.Config(
+            app,
+            http=limited_protocol(connections),
+            ws="none",
+            backlog=backlog,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+        )
+        log_warnings_once()
+        uvicorn.Server(config).run([socket])

@@ -1,4 +1,4 @@
-"""What the demo runs on: the digits that come along, and CIFAR-10 where features or images of it are at hand."""
+"""Data of the demo: the digits of scikit-learn, and CIFAR-10 if its features or images are found."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hbmp.datasets.cifar10 import CLASSES as CIFAR_NAMES
 from hbmp.evaluation.trial import draw_evenly
 from hbmp.experiments.recipes.fig3 import FEATURES
 
-_ROWS_WITH_FEATURES = 4_000  # of the 60,000: enough to tell methods apart, few enough for a minute
-_ROWS_TO_EMBED = 1_500  # images that a network has to look at first
+_ROWS_WITH_FEATURES = 4_000  # of the 60,000, so that the demo takes minutes
+_ROWS_TO_EMBED = 1_500  # images that a network embeds first
 _SIDE = 96  # pixels of the network's input; its own 224 would take five times as long
 
 
@@ -20,8 +20,8 @@ _SIDE = 96  # pixels of the network's input; its own 224 would take five times a
 class Example:
     """One data set of the demo.
 
-    features (n, d) · labels (n,) from 0 · names : of the classes · images : uint8 (n, h, w, 3), or None ·
-    queries, train : how many rows ask, and how many of the others train (None: all)
+    `features` (n, d), `labels` (n,) from 0, `names` of the classes, `images` uint8 (n, h, w, 3) or None; `queries` and
+    `train` are the numbers of query rows and of training rows (None: all others).
     """
 
     name: str
@@ -35,29 +35,29 @@ class Example:
     train: int | None = None
 
     def looks(self):
-        """What a picture of each row shows: its pixels, or the name of its class."""
+        """The picture of each row: its pixels, or the name of its class."""
         return self.images if self.images is not None else [self.names[label] for label in self.labels]
 
     def cut(self, count: int | None, seed: int) -> Example:
         """The same with at most `count` rows, drawn evenly over classes; queries and training rows in proportion."""
         if count is None or count >= len(self.labels):
             return self
-        rows, share = _some(self.labels, count, seed), count / len(self.labels)
+        rows, fraction = _some(self.labels, count, seed), count / len(self.labels)
         return replace(
             self,
-            about=f"{self.about} Here {count:,} of these rows.",
+            about=f"{self.about} {count:,} of these rows are used.",
             features=self.features[rows],
             labels=self.labels[rows],
             images=None if self.images is None else self.images[rows],
-            queries=round(share * self.queries),
-            train=None if self.train is None else round(share * self.train),
+            queries=round(fraction * self.queries),
+            train=None if self.train is None else round(fraction * self.train),
         )
 
 
 def at_hand(
     data_dir=None, *, rows: int | None = None, device: str = "auto", seed: int = 0
 ) -> tuple[list[Example], str]:
-    """The examples that can run here, of at most so many rows, and a sentence where CIFAR-10 cannot."""
+    """The data sets that can run here, cut to `rows` rows, and a sentence if CIFAR-10 is missing."""
     examples, note = [_digits()], ""
     try:
         examples.append(_cifar10(data_dir, device, seed))
@@ -70,9 +70,7 @@ def _why_left_out(error, data_dir) -> str:
     if isinstance(error, ImportError):
         return f"CIFAR-10 is left out: {error}"
     place = datasets.data_dir(data_dir)
-    return (
-        f"CIFAR-10 is left out: neither its features nor its images are under {place}; `hbmp fetch cifar10` gets them."
-    )
+    return f"CIFAR-10 is left out: neither its features nor its images are in {place}. Run `hbmp fetch cifar10`."
 
 
 def _digits() -> Example:
@@ -80,7 +78,7 @@ def _digits() -> Example:
     return Example(
         name="digits",
         title="Handwritten digits",
-        about="1,797 scans of 8 × 8 pixels in ten classes, which come with scikit-learn. The features are the pixels.",
+        about="1,797 scans of 8 × 8 pixels in ten classes, from scikit-learn. The features are the pixels.",
         features=np.asarray(digits.features),
         labels=np.asarray(digits.labels),
         names=digits.label_names,
@@ -90,7 +88,7 @@ def _digits() -> Example:
 
 
 def _cifar10(data_dir, device: str, seed: int) -> Example:
-    """Rows drawn evenly over classes: of the features that are there, or embedded from the images."""
+    """Rows drawn evenly over classes: saved features, or embeddings of the images."""
     images = _images(data_dir)
     try:
         features = datasets.load(FEATURES, data_dir)

@@ -1,9 +1,9 @@
-"""The demo's pictures of one code book and its codes: affinity, residual, codes of classes and of queries.
+"""Figures of one code book and its codes: affinity, residual, codes of classes and of queries.
 
-R                 affinity   (c, c)   who should be close
+R                 affinity   (c, c)   target similarity of the classes
 V                 codes      (c, k)   of the classes
 α                 weights    (k,)     of the bits
-V diag(α) Vᵀ + β  rebuilt    (c, c)   what k bits make of R
+V diag(α) Vᵀ + β  rebuilt    (c, c)   approximation of R by k bits
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MODEL = "the model"
 
 
 def rebuilt(book, n_bits: int) -> np.ndarray:
-    """What the first n_bits bits make of the affinity, by the weights that fit them best."""
+    """The affinity rebuilt from the first n_bits bits, with the least-squares weights."""
     codes = book.codes[:, :n_bits].astype(float)
     return ((codes * book.weights_for(n_bits)) @ codes.T + book.intercept) / book.scale
 
 
 def affinity(book, names, lengths) -> str:
-    """The affinity of the classes beside what codes of each length make of it, as SVG."""
+    """The affinity of the classes beside its approximation by codes of each length, as SVG."""
     plt = figures.pyplot()
     items = np.arange(len(book.codes))
     target = book.affinity.block(items, items, device="cpu")
@@ -47,7 +47,7 @@ def affinity(book, names, lengths) -> str:
 
 
 def residual_curves(book) -> dict[str, np.ndarray]:
-    """Share of the affinity that 0, 1, 2 … bits leave unexplained, by the scheme that weights them, and in the book."""
+    """Relative residual of the affinity after 0, 1, 2 … bits, for each weighting scheme and for the code book."""
     items = np.arange(len(book.codes))
     target = book.affinity.block(items, items, device="cpu").astype(float)
     return {
@@ -65,24 +65,24 @@ def residuals(curves: dict[str, np.ndarray]) -> str:
     for scheme, curve in curves.items():
         style = {"color": "#1c1f23", "linestyle": "--"} if scheme == _MODEL else {"color": _SCHEMES[scheme]}
         axis.plot(curve, label=scheme, **style)
-    axis.set(xlabel="bits", ylabel="share of the affinity left over", ylim=(0, 1.03))
+    axis.set(xlabel="bits", ylabel="relative residual", ylim=(0, 1.03))
     axis.set_xlim(left=0)
     axis.legend(loc="lower left", fontsize=8)
     return as_svg(figure)
 
 
 def codes(book, query_codes, query_labels, names) -> str:
-    """The codes of the classes above, those of the queries below, sorted by class: a column a bit, as SVG."""
+    """The codes of the classes above and of the queries below, sorted by class, one column per bit, as SVG."""
     plt = figures.pyplot()
     order = np.argsort(query_labels, kind="stable")
     figure, (above, below) = plt.subplots(
         2, 1, figsize=(8.4, 5.4), layout="constrained", sharex=True, gridspec_kw={"height_ratios": (1, 1.9)}
     )
     _signs(above, book.codes)
-    above.set_title("the classes' own codes, from the pursuit", loc="left")
+    above.set_title("codes of the classes, from the pursuit", loc="left")
     above.set_yticks(np.arange(len(names)), names)
     _signs(below, query_codes[order])
-    below.set_title(f"codes of {len(order):,} queries, by the hash function", loc="left")
+    below.set_title(f"codes of {len(order):,} queries, from the hash function", loc="left")
     counts = np.bincount(query_labels, minlength=len(names))
     ends = np.cumsum(counts)
     for end in ends[:-1]:
@@ -99,7 +99,7 @@ def _signs(axis, matrix) -> None:
 
 
 def places(codes_of: dict[str, np.ndarray], labels, names, title: str) -> str:
-    """t-SNE of the codes of each method, a panel each, as SVG."""
+    """t-SNE of the codes, one panel per method, as SVG."""
     records = [
         {
             "settings": {"method": method, "bits": signs.shape[1], "data": title},
@@ -112,7 +112,7 @@ def places(codes_of: dict[str, np.ndarray], labels, names, title: str) -> str:
 
 
 def retrieval(records: list[dict], looks) -> bytes:
-    """The nearest items of every query in green and red frames, as PNG; records as in `recipes.fig4`."""
+    """The nearest items of each query in green and red frames, as PNG; records as in `recipes.fig4`."""
     figure = fig4.framed_rows(records, looks)
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=110, facecolor="white", bbox_inches="tight", metadata={"Software": None})

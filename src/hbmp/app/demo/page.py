@@ -1,4 +1,4 @@
-"""The demo's report: one HTML file with a section a data set, every picture inside it and explained below it."""
+"""The report of the demo: one HTML file with one section per data set; each figure has a caption."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SECTIONS = {
     "queries": "Three queries",
     "bits": "mAP against bits",
     "curves": "Precision and recall",
-    "residual": "What the bits leave over",
-    "affinity": "The affinity and what codes rebuild of it",
+    "residual": "Residual",
+    "affinity": "Affinity and its approximation",
     "codes": "The codes",
     "map": "A map of the codes",
 }
@@ -36,11 +36,11 @@ details{margin:.6rem 0}summary{cursor:pointer}b{font-weight:650}
 
 
 def render(shown: list[Shown], *, lead: str, commands: list[tuple[str, str]]) -> str:
-    """The page. lead: a sentence; commands: (what it does, the line to type)."""
+    """The page; `lead` is its first paragraph, `commands` are pairs of a description and a command line."""
     lines = "".join(f"<p>{html.escape(words)}</p><pre>{html.escape(line)}</pre>" for words, line in commands)
-    sections = [*((each.example.title, _section(each)) for each in shown), ("Go on from here", lines)]
-    told = f"<p class=lead>{html.escape(lead)}</p>"
-    return page("hbmp demo", "hbmp: codes of a few bytes that keep who is close", told, sections, style=_STYLE)
+    sections = [*((each.example.title, _section(each)) for each in shown), ("Next steps", lines)]
+    intro = f"<p class=lead>{html.escape(lead)}</p>"
+    return page("hbmp demo", "hbmp: codes of a few bytes that keep neighbours close", intro, sections, style=_STYLE)
 
 
 def _section(shown: Shown) -> str:
@@ -57,13 +57,13 @@ def _scores(shown: Shown) -> str:
     found = shown.comparison
     return (
         f"<p>{html.escape(standing(shown))}</p>{found.summary.html()}"
-        f"<details><summary>Every reading and cost</summary>{found.details.html()}</details>"
+        f"<details><summary>All scores and costs</summary>{found.details.html()}</details>"
         f"<p class=caption>{html.escape(found.caption)}</p>"
     )
 
 
 def _bits(shown: Shown) -> str:
-    words = "Each line is a method. Longer codes cost more bytes; a good method needs few of them."
+    words = "One line per method. Longer codes need more memory; a good method reaches a high score with few bits."
     return _figure(as_svg(shown.comparison.plot()), words, sideways=True)
 
 
@@ -71,8 +71,8 @@ def _curves(shown: Shown) -> str:
     n_bits = shown.lengths[len(shown.lengths) // 2]
     curves = {row.method: row.curve for row in shown.comparison.rows if row.bits == n_bits and row.curve}
     words = (
-        f"Going down the ranking of {n_bits}-bit codes: the share of neighbours among what was looked at (precision) "
-        "against the share of all neighbours found so far (recall). Up and to the right is better."
+        f"Precision and recall down the ranking of {n_bits}-bit codes: the fraction of relevant items among those ranked "
+        "so far, against the fraction of all relevant items found so far. Up and to the right is better."
     )
     return _figure(curves_plot(curves, n_bits), words)
 
@@ -81,10 +81,10 @@ def _residual(shown: Shown) -> str:
     curves = figures.residual_curves(shown.book)
     left = {name: f"{curve[-1]:.0%}" for name, curve in curves.items()}
     words = (
-        f"Every bit of the pursuit explains a little more of the affinity. {shown.book.n_bits} bits leave "
-        f"{left['constant']} of it with plain Hamming distance (constant), {left['greedy']} with a weight for each "
-        f"bit (greedy), {left['regress']} with all weights refitted at every step (regress). The model's own weights "
-        f"are held small by a ridge, so that no bit counts for most: {left['the model']}."
+        f"Each bit of the pursuit reduces the residual of the affinity. After {shown.book.n_bits} bits it is "
+        f"{left['constant']} with plain Hamming distance (constant), {left['greedy']} with one weight per bit "
+        f"(greedy), and {left['regress']} with all weights refitted at each step (regress). The weights of the model have a "
+        f"ridge penalty, so that no single bit dominates: {left['the model']}."
     )
     return _figure(figures.residuals(curves), words)
 
@@ -92,10 +92,10 @@ def _residual(shown: Shown) -> str:
 def _affinity(shown: Shown) -> str:
     book = shown.book
     words = (
-        "Left: who should be close, from blue (+1, the same class) to red (−1, nothing in common); classes whose "
-        f"features are alike on average are a little closer than others. Then what the first {_listed(shown.lengths)} "
-        "bits of one code book make of it. Codes are nested: the first bits of a long code are a short code, with "
-        "weights of its own."
+        "Left: the affinity of the classes, from blue (+1, the same class) to red (−1, nothing in common); classes "
+        "with similar features are slightly closer than others. Then its approximation by the first "
+        f"{_listed(shown.lengths)} bits of one code book. Codes are nested: the first bits of a long code are a short "
+        "code, with their own weights."
     )
     return _figure(figures.affinity(book, shown.example.names, shown.lengths), words, sideways=True)
 
@@ -106,9 +106,9 @@ def _codes(shown: Shown) -> str:
     targets = shown.book.codes[shown.query_labels]
     missed = float((shown.query_codes["hbmp"] != targets).mean())
     words = (
-        f"Above, the codes that the pursuit gave the classes: the closest two differ in {closest} of "
-        f"{shown.book.n_bits} bits. Below, what the hash function gives queries it has never seen, sorted by class: "
-        f"{missed:.1%} of their bits differ from their class's code."
+        f"Above, the codes of the classes from the pursuit: the closest two differ in {closest} of {shown.book.n_bits} "
+        f"bits. Below, the codes of held-out queries from the hash function, sorted by class: {missed:.1%} of their "
+        "bits differ from the code of their class."
     )
     picture = figures.codes(shown.book, shown.query_codes["hbmp"], shown.query_labels, shown.example.names)
     return _figure(picture, words, sideways=True)
@@ -116,8 +116,8 @@ def _codes(shown: Shown) -> str:
 
 def _map(shown: Shown) -> str:
     words = (
-        "Each point is the code of a query, placed by t-SNE so that near codes are near, and coloured by its class. "
-        f"Left HBMP, right {shown.rival}; both at {shown.book.n_bits} bits."
+        "t-SNE of the codes of the queries; the colour is the class. "
+        f"Left HBMP, right {shown.rival}; both with {shown.book.n_bits} bits."
     )
     drawn = figures.places(shown.query_codes, shown.query_labels, shown.example.names, shown.example.title)
     return _figure(drawn, words, sideways=True)
@@ -128,10 +128,10 @@ def _queries(shown: Shown) -> str:
     total = np.size(shown.retrieved[0]["hits"])
     counted = ", ".join(f"{method} {count} of {total}" for method, count in hits.items())
     words = (
-        f"The first of each row asks; the nearest items by {shown.book.n_bits}-bit codes follow, framed green where "
-        "they have the query's class and red where they do not. By the average precision of both methods together the "
-        "first query is the median of all, the second does better than one in ten, and the third is the worst of all. "
-        f"Right: {counted}."
+        f"Each row begins with a query; its nearest items by {shown.book.n_bits}-bit codes follow, framed green if "
+        "they have the class of the query and red if not. By the mean average precision of both methods, the first query "
+        "is the median, the second lies at the lowest tenth, and the third is the worst. "
+        f"Correct: {counted}."
     )
     drawn = figures.retrieval(shown.retrieved, shown.example.looks())
     return _figure(picture(drawn, f"Nearest items of three queries. {counted}."), words, sideways=True)
@@ -150,20 +150,20 @@ _PARTS = {
 
 
 def standing(shown: Shown) -> str:
-    """Where HBMP stands, in a sentence whose numbers are the table's."""
+    """The scores of HBMP and of the best other method, in one sentence."""
     found = shown.comparison
     scores = {(row.method, row.bits): row.score(found.measure) for row in found.rows}
-    told = []
+    parts = []
     for n_bits in shown.lengths:
         mine = scores["hbmp", n_bits]
         others = {name: score for (name, bits), score in scores.items() if bits == n_bits and name != "hbmp" and score}
         best = max(others, key=lambda name: others[name])
-        told.append(f"{mine:.3f} at {n_bits} bits (best other: {best}, {others[best]:.3f})")
-    return f"HBMP's mean average precision: {'; '.join(told)}."
+        parts.append(f"{mine:.3f} at {n_bits} bits (best other: {best}, {others[best]:.3f})")
+    return f"HBMP's mean average precision: {'; '.join(parts)}."
 
 
 def _figure(content: str, words: str, *, sideways: bool = False) -> str:
-    """sideways: too fine for a phone's width, so that it scrolls there."""
+    """A figure with its caption; with `sideways` it scrolls on narrow screens."""
     kind = " class=sideways" if sideways else ""
     return f"<figure{kind}>{content}</figure><p class=caption>{html.escape(words)}</p>"
 

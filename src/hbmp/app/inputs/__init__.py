@@ -1,8 +1,8 @@
-"""What users hand to the command line: features or images, and labels, from files, folders or data sets by name.
+"""Data of the command line: features or images, and labels, from files, folders or named data sets.
 
-Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row an item; images as a folder or in Parquet. Labels
-come beside them, or in a file of their own as .npy, .npz, Parquet, CSV or plain text: one class a row, a matrix of 0
-and 1, or lists like `sea;sand`.
+Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row per item; images as a folder or in Parquet. Labels
+come with them, or in a separate file as .npy, .npz, Parquet, CSV or plain text: one class per row, a matrix of 0 and 1,
+or lists like `sea;sand`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from hbmp.images.files import is_image_file
 
 FEATURES = (".npy", ".npz", ".parquet", ".pq", ".csv", ".tsv")
 LABELS = (*FEATURES, ".txt")
-_KINDS = ("no labels", "classes", "label sets")
+_KINDS = ("no labels", "classes", "multi-label rows")
 _FEATURE_NAMES = ("features", "X", "x", "embeddings", "data")
 
 
 def read_data(source, labels=None, *, data_dir=None, images: bool = False) -> Data:
-    """Features with their labels, where there are any; a file of labels counts before labels beside the features.
+    """Read features and their labels, if any; a file of labels has precedence over labels with the features.
 
-    source : a file of features, a folder with `features.npy`, a data set by name (`hbmp list datasets`), or, with
-        `images`, a folder of images, Parquet with a column `image`, or an image; those come as `hbmp.Images`
+    `source` is a file of features, a folder with `features.npy`, or the name of a data set (`hbmp list datasets`). With
+    `images` it may be a folder of images, Parquet with a column `image`, or an image; these become `hbmp.Images`.
     """
     path = Path(source)
     if not path.exists():
@@ -50,7 +50,7 @@ def read_data(source, labels=None, *, data_dir=None, images: bool = False) -> Da
         data = _file(path, images)
     if labels is None or (data.features is None and names_files(Path(labels))):
         if labels is not None and path.exists() and is_parquet_of_images(path):
-            raise ValueError(f"{labels} names image files, and {source} is Parquet: give one label a row instead.")
+            raise ValueError(f"{labels} names image files, and {source} is Parquet: give one label per row instead.")
         return data
     values, names = read_labels(labels)
     if len(values) != len(data):
@@ -59,22 +59,22 @@ def read_data(source, labels=None, *, data_dir=None, images: bool = False) -> Da
 
 
 def read_features(source, *, data_dir=None) -> np.ndarray:
-    """The features alone, (n, d) float32 or float16."""
+    """Read features without labels, (n, d) float32 or float16."""
     return np.asanyarray(read_data(source, data_dir=data_dir).features)
 
 
 def read_queries(sources: Sequence[str], *, data_dir=None) -> Data:
-    """What one source holds, features or images; several sources are image files."""
+    """Read queries: features or images from one source, or several image files."""
     if len(sources) == 1:
         return read_data(sources[0], data_dir=data_dir, images=True)
     return files_as_images(sources)
 
 
 def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels (n,) classes or (n, c) 0/1 uint8, and the names of the c labels where the file has them."""
+    """Read labels: classes (n,) or 0/1 rows (n, c) uint8, and the names of the c labels where the file has them."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"There is no file {path} with labels.")
+        raise ValueError(f"There is no file of labels {path}.")
     ending = path.suffix.lower()
     if ending == ".npy":
         return as_labels(read_npy(path), path), ()
@@ -90,61 +90,58 @@ def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
         return csv_labels(path)
     if ending == ".txt":
         return text_labels(path)
-    raise ValueError(f"{path} is no file of labels; they come as {', '.join(LABELS)}.")
+    raise ValueError(f"{path} is not a file of labels; these end in {', '.join(LABELS)}.")
 
 
 def read_ids(path) -> np.ndarray:
-    """Whole numbers that name the rows, (n,) int64."""
+    """Read ids, (n,) int64."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"There is no file {path} with ids.")
+        raise ValueError(f"There is no file of ids {path}.")
     values = read_npy(path) if path.suffix.lower() == ".npy" else read_labels(path)[0]
     if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"Ids are whole numbers, one a row; {path} holds {values.dtype} of shape {values.shape}.")
+        raise ValueError(f"Ids are whole numbers, one per row; {path} holds {values.dtype} of shape {values.shape}.")
     return np.asarray(values, dtype=np.int64)
 
 
 def inputs_for(model: Hasher, data: Data, source):
-    """What a fitted model takes of the data: features (n, d), or `hbmp.Images`."""
+    """The input of a fitted model: features (n, d), or `hbmp.Images`."""
     if model.fitted_on_images:
         if data.images is None:
-            raise ValueError(f"{source} holds features, and the model takes images: give a folder of images.")
+            raise ValueError(f"{source} holds features, but the model takes images: give a folder of images.")
         return with_images(data).images
     if data.features is None:
         holds = "is an image" if is_image_file(source) else "holds images"
         raise ValueError(
-            f"{source} {holds}, and the model takes vectors of {model.n_features_in_} features: give features of "
+            f"{source} {holds}, but the model takes vectors of {model.n_features_in_} features: give features of "
             "the network it was fitted on, or fit a model on images."
         )
     return np.asanyarray(data.features)
 
 
 def read_with_queries(options, *, images: bool = False) -> tuple[Data, Data | None]:
-    """The data of a command line, and the queries that `--query-data` brings, with labels in the same columns."""
+    """Read the data of a command line and those of `--query-data`, with labels in the same columns."""
     data = read_data(options.data, options.labels, data_dir=options.data_dir, images=images)
     if options.query_data is None:
         if options.query_labels is not None:
-            raise ValueError("--query-labels holds the labels of --query-data, which is missing.")
+            raise ValueError("--query-labels needs --query-data.")
         return data, None
     queries = read_data(options.query_data, options.query_labels, data_dir=options.data_dir, images=images)
     return in_the_same_columns(data, queries)
 
 
 def rows_or_share(text: str | None) -> float | None:
-    """A number of rows from `500`, a share of them from `0.1`."""
+    """A number of rows from `500`, a fraction from `0.1`."""
     if text is None:
         return None
     try:
         return int(text) if text.isdecimal() else float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is neither a number of rows nor a share below 1.") from None
+        raise ValueError(f"{text!r} is neither a number of rows nor a fraction below 1.") from None
 
 
 def in_the_same_columns(first: Data, second: Data) -> tuple[Data, Data]:
-    """Both with label matrices over the union of their label names, so that a column means the same in both.
-
-    Matrices without names are taken to agree already.
-    """
+    """Both data sets with label matrices over the union of their label names, where they have names."""
     kinds = [_KINDS[0 if data.labels is None else data.labels.ndim] for data in (first, second)]
     if kinds[0] != kinds[1]:
         raise ValueError(f"{first.name} has {kinds[0]} and {second.name} has {kinds[1]}; both need the same kind.")
@@ -177,7 +174,7 @@ def _folder(folder: Path, labels, images: bool) -> Data:
         return datasets.get("feature-arrays").load(folder)
     in_parquet = is_parquet_of_images(folder)
     if not in_parquet and not is_folder_of_images(folder):
-        raise ValueError(f"{folder} holds no images and no features.npy, features.npz or features.parquet.")
+        raise ValueError(f"{folder} holds neither images nor features.npy, features.npz or features.parquet.")
     if not images:
         raise ValueError(_takes_features(folder, "is a folder of images"))
     if in_parquet:
@@ -209,27 +206,27 @@ def _file(path: Path, images: bool) -> Data:
         )
     if ending in FEATURES:
         return datasets.get("feature-arrays").load(path)
-    raise ValueError(f"{path} is no file of features; they come as {', '.join(FEATURES)}.")
+    raise ValueError(f"{path} is not a file of features; these end in {', '.join(FEATURES)}.")
 
 
 def _named(arrays: dict[str, np.ndarray], names: tuple[str, ...], path: Path, what: str) -> np.ndarray:
-    """The array with one of these names, or the only one there is."""
+    """The array with one of these names, or the only array."""
     found = next((name for name in names if name in arrays), None)
     if found is None and len(arrays) == 1:
         (found,) = arrays
     if found is None:
-        raise ValueError(f"{path} holds {', '.join(arrays)}, none of them called '{names[0]}'; name the {what} so.")
+        raise ValueError(f"{path} holds {', '.join(arrays)}; name the array of {what} '{names[0]}'.")
     return arrays[found]
 
 
 def _names_in(arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """The names of the labels, which stand under `classes` where they are kept."""
+    """The names of the labels, from `classes` or `label_names`."""
     named = arrays.get("classes", arrays.get("label_names"))
     return () if named is None else tuple(str(name) for name in named)
 
 
 def _takes_features(place, what: str) -> str:
     return (
-        f"{place} {what}, and features are needed here: compute them with a network and save them as .npy. `hbmp fit`, "
-        "`index`, `search`, `evaluate` and `serve` take images."
+        f"{place} {what}, but features are needed here: compute them with a network and save them as .npy. "
+        "`hbmp fit`, `index`, `search`, `evaluate` and `serve` take images."
     )

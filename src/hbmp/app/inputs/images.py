@@ -1,8 +1,8 @@
-"""Images that users hand to the command line: a folder, one class a subfolder or a table of labels, single files, or
-Parquet with encoded images in its column `image`, as Hugging Face keeps them, and labels beside.
+"""Images of the command line: a folder, single files, or Parquet with encoded images in a column `image`.
 
-A table is CSV with lines `file,label`; several labels are `sea;sand`. It lies in the folder as `labels.csv`, or comes
-with `--labels`; where there is one, the images it names are the ones that count.
+The labels of a folder are its subfolders, one per class, or a table: CSV with lines `file,label`, several labels as
+`sea;sand`. The table is `labels.csv` in the folder, or the file of `--labels`; images that it does not name are left
+out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hbmp.images.sources import column_names, parquet_files
 
 
 def folder_of_images(folder: Path, labels: Path | None = None) -> Data:
-    """All images of a folder, or those a table of labels names; labels are None where an image lies in no class."""
+    """All images of a folder, or those in a table of labels; labels are None where an image is in no class folder."""
     beside = folder / "labels.csv"
     table = beside if labels is None and beside.is_file() else labels
     if table is not None and names_files(table):
@@ -35,31 +35,31 @@ def folder_of_images(folder: Path, labels: Path | None = None) -> Data:
 
 
 def files_as_images(paths: Sequence[str | Path]) -> Data:
-    """Image files without labels, in the order given."""
+    """Image files without labels, in the given order."""
     for path in paths:
         if not Path(path).is_file():
             raise ValueError(f"There is no file {path}.")
         if not is_image_file(path):
-            raise ValueError(f"{path} is no image: its name does not end in .jpg, .png, .webp or the like.")
+            raise ValueError(f"{path} is not an image: its name ends in none of .jpg, .png, .webp and the like.")
     return Data(name=Path(paths[0]).stem, labels=None, images=Images.from_paths(paths))
 
 
 def is_parquet_of_images(path: Path) -> bool:
-    """Whether a path is Parquet, or a folder of it, with a column of encoded images; not without what reads Parquet."""
+    """Whether a path is Parquet, or a folder of it, with a column of encoded images; False without pyarrow."""
     if find_spec("pyarrow") is None or not is_images(path) or holds_images(path):
         return False
-    return "features" not in column_names(parquet_files(path)[0])  # which count first
+    return "features" not in column_names(parquet_files(path)[0])  # features have precedence
 
 
 def parquet_of_images(path: Path, label_names: Sequence[str]) -> Data:
-    """The images of Parquet, with the labels of the first of these columns that there is."""
+    """The images of Parquet, with labels from the first of these columns that exists."""
     images = Images.from_parquet(path)
     labels, names = parquet_labels(parquet_files(path), label_names)
     return Data(name=path.stem, labels=labels, images=images, label_names=names)
 
 
 def with_images(data: Data, folder: Path | None = None) -> Data:
-    """The same with its images as `hbmp.Images`, named relative to the folder where all lie inside it."""
+    """The same data with `hbmp.Images`; names are relative to the folder if all images are inside it."""
     if isinstance(data.images, Images):
         return data
     images = as_images(data.images)
@@ -71,7 +71,7 @@ def with_images(data: Data, folder: Path | None = None) -> Data:
 
 
 def without_unreadable(data: Data, on_error: str) -> Data:
-    """With "skip" every image is tried, and those that cannot be read are left out and named in a warning."""
+    """With "skip", decode every image once and leave out, with a warning, those that cannot be read."""
     if on_error == "refuse" or not isinstance(data.images, Images):
         return data
     from hbmp.encode.images import warn_of_skipped
@@ -90,14 +90,14 @@ def without_unreadable(data: Data, on_error: str) -> Data:
 
 
 def need_labels(data: Data, source) -> None:
-    """Images are learned from their labels: say how to give them."""
+    """Refuse images without labels, as networks learn from labels."""
     if data.features is None and data.labels is None:
         raise ValueError(
-            f"The images of {source} have no labels: put them into one folder a class, or bring lines of file,label "
-            "with --labels FILE; Parquet has them in a column 'label'."
+            f"The images of {source} have no labels: use one subfolder per class, or pass lines of file,label with "
+            "--labels FILE; in Parquet, use a column 'label'."
         )
 
 
 def is_folder_of_images(path: Path) -> bool:
-    """Whether a path is a folder with images in it and no features."""
+    """Whether a path is a folder with images and without features."""
     return path.is_dir() and not any(path.glob("features.*")) and holds_images(path)

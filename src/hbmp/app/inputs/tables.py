@@ -1,7 +1,7 @@
 """Features and labels from text: CSV with or without a header, tabs, and plain lines.
 
-A first row is a header where it has a name known here, or words above numbers. A column called `label`, `labels`,
-`class`, `target` or `y` holds the labels; columns called `id`, `file` and the like name the rows and are left out.
+The first row is a header if it has a known name, or words above numbers. A column called `label`, `labels`, `class`,
+`target` or `y` holds the labels; columns called `id`, `file` and the like name the rows and are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Labels = tuple[np.ndarray, tuple[str, ...]]
 
 
 def csv_features(path: Path) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
-    """(features (n, d) float32, labels or None, names of labels) of a CSV file with one number column a feature."""
+    """(features (n, d) float32, labels or None, names of labels) of a CSV file with one column per feature."""
     header, width = _header(path)
     small = _small(header)
     used = [column for column in range(width) if header is None or small[column] not in (*LABEL_NAMES, *_ROW_NAMES)]
@@ -61,15 +61,15 @@ def csv_labels(path: Path) -> Labels:
     rows = [[_cell(row, column) for column in columns] for row in _rows(path, header is not None)]
     if not columns or any(cell not in ("0", "1") for row in rows for cell in row):
         raise ValueError(
-            f"{path} has {width} columns, none of them called 'label', and they do not hold 0 and 1 alone; "
-            "call the column with the labels 'label'."
+            f"{path} has {width} columns, none of them called 'label', with other values than 0 and 1; "
+            "call the column of labels 'label'."
         )
     names = () if header is None else tuple(header[column] for column in columns)
     return np.array(rows).astype(np.uint8), names
 
 
 def text_labels(path: Path) -> Labels:
-    """Labels from lines: a class, a list `sea;sand`, or zeros and ones with spaces between."""
+    """Labels from lines: a class, a list `sea;sand`, or zeros and ones separated by spaces."""
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     cells = [line.split() for line in lines]
     widths = {len(row) for row in cells}
@@ -79,14 +79,15 @@ def text_labels(path: Path) -> Labels:
 
 
 def _parse(values: Sequence[str], path: Path) -> Labels:
-    """Label sets where any value is a list, else classes: whole numbers where all are."""
+    """0/1 rows if any value is a list, else classes, as whole numbers if all are."""
     if not values:
         raise ValueError(f"{path} holds no labels.")
     if any(_LIST_MARK in value for value in values):
         return matrix_of([[part.strip() for part in value.split(_LIST_MARK) if part.strip()] for value in values])
     if "" in values:
         raise ValueError(
-            f"Item {list(values).index('') + 1} of {path} has no label; give it one, or write all as lists: 'sea;sand'."
+            f"Item {list(values).index('') + 1} of {path} has no label; give it one, or write all labels as lists, such as "
+            "'sea;sand'."
         )
     return np.array([int(value) for value in values] if all(map(_is_whole, values)) else values), ()
 

@@ -1,5 +1,6 @@
-"""A database in the browser and over HTTP: `hbmp serve`.
+"""A database in the browser and over HTTP, for `hbmp serve`.
 
-`search` says what a request means, `app` has the routes, `limits` what is refused, `pictures` how items look,
-`codes` what the second tab shows, `measures` what is counted; `static/` is the page.
+`app` has the routes, `search` turns requests into queries, `limits`, `hosts` and `connections` refuse what is too much
+or comes under a foreign name, `pictures` draws items, `codes` computes the second tab, `measures` counts requests;
+`static/` is the page.
 """

@@ -1,15 +1,16 @@
-"""The routes: JSON to questions, questions to a `Collection`, answers to JSON; and the page.
+"""The routes: JSON to queries, queries to a `Collection`, results to JSON; and the page.
 
     POST /encode /search     GET /items/random /items/{id} /items/{id}/picture     GET /info /codes /map
     GET /healthz /metrics /openapi.json /docs                                      GET /  the page
 
-Searching runs in as many threads as there are cores, first come first served, so that a crowd waits evenly.
+Searches run in one thread per core, first come first served.
 """
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,13 +29,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import hbmp
 from hbmp.app.web import schema
 from hbmp.app.web.codes import CodeMap, class_codes
+from hbmp.app.web.connections import log_full_handles_once
+from hbmp.app.web.hosts import KnownHosts
 from hbmp.app.web.limits import Gate, Limits, check_image, read_body, refusal
 from hbmp.app.web.measures import MEDIA_TYPE, Measured, Measures
 from hbmp.app.web.search import Collection, Refused
 
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {
-    # Nothing may be loaded from elsewhere, whatever a label or a file name says.
+    # Nothing is loaded from elsewhere, whatever a label or a file name contains.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -44,23 +47,34 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     for status, about in {
         401: "No token, or a wrong one",
         413: "Too many bytes or pixels",
-        422: "A question that cannot be answered",
-        503: "Busy; Retry-After says when to come again",
+        421: "An unknown Host header",
+        422: "An invalid query",
+        503: "Busy; Retry-After holds the seconds to wait",
     }.items()
 }
-_Asked = TypeVar("_Asked", bound=schema.Source)
+_Query = TypeVar("_Query", bound=schema.Source)
 
 
 def create_app(
-    collection: Collection, *, limits: Limits | None = None, token: str | None = None, with_map: bool = True
+    collection: Collection,
+    *,
+    limits: Limits | None = None,
+    token: str | None = None,
+    with_map: bool = True,
+    host: str = "127.0.0.1",
+    allowed_hosts: Sequence[str] = (),
 ) -> FastAPI:
-    """The application around a collection; token: what requests must bring, or None."""
+    """The application of a collection.
+
+    Requests need the `token`, if any. Their Host header must be a loopback name, `host`, or one of `allowed_hosts`.
+    """
     limits = Limits() if limits is None else limits
     code_map = CodeMap(collection.database)
     threads = anyio.CapacityLimiter(max(1, cpu_count()))
 
     @asynccontextmanager
     async def life(_: FastAPI):
+        log_full_handles_once(asyncio.get_running_loop())
         if with_map:
             code_map.start()
         yield
@@ -71,6 +85,7 @@ def create_app(
     )
     measures = Measures(len(collection.database))
     app.add_middleware(Gate, limits=limits, token=token)
+    app.add_middleware(KnownHosts, host=host, names=allowed_hosts)
     app.add_middleware(Measured, measures=measures)
     _add_errors(app)
     _add_page(app)
@@ -78,32 +93,32 @@ def create_app(
     async def in_thread(work: Callable, *arguments) -> Any:
         return await anyio.to_thread.run_sync(work, *arguments, limiter=threads)
 
-    async def ask(request: Request, kind: type[_Asked], answer: Callable) -> JSONResponse:
-        question, image = await _read(request, kind, limits)
-        return JSONResponse(await in_thread(_with_file, answer, question, image))
+    async def respond(request: Request, kind: type[_Query], answer: Callable) -> JSONResponse:
+        query, image = await _read(request, kind, limits)
+        return JSONResponse(await in_thread(_with_file, answer, query, image))
 
     @app.post(
         "/encode", responses={200: {"model": schema.Encoded}, **_REFUSALS}, openapi_extra=schema.body(schema.Source)
     )
     async def encode(request: Request) -> Response:
         """The code of a vector, an image or an item."""
-        return await ask(request, schema.Source, collection.encode)
+        return await respond(request, schema.Source, collection.encode)
 
     @app.post(
-        "/search", responses={200: {"model": schema.Answer}, **_REFUSALS}, openapi_extra=schema.body(schema.Question)
+        "/search", responses={200: {"model": schema.Answer}, **_REFUSALS}, openapi_extra=schema.body(schema.Query)
     )
     async def search(request: Request) -> Response:
         """The nearest items to a vector, an image, an item or scores."""
-        return await ask(request, schema.Question, collection.search)
+        return await respond(request, schema.Query, collection.search)
 
     @app.get("/items/random", response_model=schema.Item)
     async def random_item() -> Response:
-        """Any item of the database."""
+        """A random item of the database."""
         return JSONResponse(await in_thread(collection.item, collection.random_id()))
 
     @app.get("/items/{item_id}", responses={200: {"model": schema.Item}, 404: {"model": schema.Refusal}})
     async def item(item_id: int) -> Response:
-        """An item: its label, its code, its features where they are known."""
+        """An item: its label, its code, and its features if they are available."""
         return JSONResponse(await in_thread(collection.item, item_id))
 
     @app.get("/items/{item_id}/picture", response_class=Response)
@@ -114,23 +129,23 @@ def create_app(
 
     @app.get("/info")
     async def info() -> Response:
-        """What is served: the method, sizes, weights, and what a request may hold."""
-        most = {"upload_bytes": limits.upload_bytes, "json_bytes": limits.json_bytes, "pixels": limits.pixels}
-        return JSONResponse({**collection.about(), "limits": most, "map": with_map})
+        """The method, sizes, weights, and the limits of a request."""
+        sizes = {"upload_bytes": limits.upload_bytes, "json_bytes": limits.json_bytes, "pixels": limits.pixels}
+        return JSONResponse({**collection.about(), "limits": sizes, "map": with_map})
 
     @app.get("/codes")
     async def codes() -> Response:
-        """Codes of the classes, the affinity they rebuild, their distances, and what each bit leaves unexplained."""
+        """Codes of the classes, affinity and approximation, distances, and the residual after each bit."""
         return JSONResponse(await in_thread(class_codes, collection.database))
 
     @app.get("/map")
     async def whole_map() -> Response:
-        """Items in the plane by t-SNE of their codes; `state` is "working" until it is done."""
+        """t-SNE of the codes; `state` is "working" until it is computed."""
         return JSONResponse(code_map.answer())
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
-        """Whether the server answers; asks for no token."""
+        """Whether the server is up; needs no token."""
         return {"status": "ok", "items": len(collection.database)}
 
     @app.get("/metrics", response_class=Response)
@@ -141,8 +156,8 @@ def create_app(
     return app
 
 
-async def _read(request: Request, kind: type[_Asked], limits: Limits) -> tuple[_Asked, bytes | None]:
-    """The question of a request, checked, and its image."""
+async def _read(request: Request, kind: type[_Query], limits: Limits) -> tuple[_Query, bytes | None]:
+    """The query of a request, checked, and its image."""
     content, image = await read_body(request, limits)
     if image is not None:
         check_image(image, limits)
@@ -156,14 +171,14 @@ async def _read(request: Request, kind: type[_Asked], limits: Limits) -> tuple[_
         raise Refused(_sentence(error.errors())) from None
 
 
-def _with_file(answer: Callable, question: schema.Source, image: bytes | None) -> dict[str, Any]:
-    """Ask with an image as a file: models read files, and so decode it as they did in training."""
+def _with_file(answer: Callable, query: schema.Source, image: bytes | None) -> dict[str, Any]:
+    """Pass an image on as a file, so that the model decodes it as in training."""
     if image is None:
-        return answer(question)
+        return answer(query)
     with tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
         path = Path(folder) / "query.img"
         path.write_bytes(image)
-        return answer(question, path)
+        return answer(query, path)
 
 
 def _sentence(errors) -> str:
@@ -185,15 +200,15 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(404)
     async def missing(request: Request, error: Exception) -> Response:
-        return refusal(f"There is nothing at {request.url.path}; /docs lists what there is.", 404)
+        return refusal(f"There is nothing at {request.url.path}; see /docs.", 404)
 
     @app.exception_handler(Exception)
     async def broken(_: Request, error: Exception) -> Response:
-        return refusal("The server failed to answer; its log says why.", 500)
+        return refusal("The server failed; see its log.", 500)
 
 
 class _Guarded:
-    """ASGI middleware: the headers that keep a browser from loading or guessing anything."""
+    """ASGI middleware: headers that stop a browser from loading other content and from guessing types."""
 
     def __init__(self, app: ASGIApp):
         self.app = app

@@ -1,8 +1,8 @@
-"""What the second tab shows: codes of the classes, how well they rebuild the affinity, and a map of all items.
+"""Content of the second tab: codes of the classes, the affinity and its approximation, and a map of all items.
 
-R      affinity    (c, c)   who should be close, where the model has a code book
-V      codes       (c, b)   of the classes: from the code book, else the commonest sign of each bit
-V diag(α) Vᵀ + β   rebuilt  what the codes make of R
+R      affinity    (c, c)   target similarity of the classes, if the model has a code book
+V      codes       (c, b)   of the classes: from the code book, else the majority sign of each bit
+V diag(α) Vᵀ + β   rebuilt  approximation of R by the codes
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from hbmp import hamming
 from hbmp.database import Database
 
-_CLASSES = 60  # shown at most: the ones with the most instances
-_SAMPLED = 20_000  # items whose signs are counted
+_CLASSES = 60  # shown at most: the largest classes
+_SAMPLED = 20_000  # items in a majority vote
 _MAPPED = 2_000  # items on the map
 
 
 def class_codes(database: Database) -> dict[str, Any]:
-    """Names, codes, affinity, what the codes rebuild of it, distances, residuals; None for what there is not."""
+    """Names, codes, affinity, its approximation, distances and residuals; None for missing ones."""
     book = getattr(database.model, "codebook_", None)
     if book is not None and hasattr(book, "relative_residuals"):
         return _from_book(book, database)
@@ -36,9 +36,9 @@ def _from_book(book, database: Database) -> dict[str, Any]:
     affinity = None if book.affinity is None else book.affinity.block(shown, shown, device="cpu")
     codes = book.codes[shown]
     rebuilt = ((codes * book.weights) @ codes.T.astype(float) + book.intercept) / book.scale
-    weights = database.index.bit_weights  # what searching uses, which may trust the book's weights less
-    told = _described(names, codes, weights, kind=kind, of=len(book.codes), residuals=book.relative_residuals)
-    return {**told, "affinity": None if affinity is None else _rows(affinity), "rebuilt": _rows(rebuilt)}
+    weights = database.index.bit_weights  # the weights of searches, which may be shrunk
+    described = _described(names, codes, weights, kind=kind, of=len(book.codes), residuals=book.relative_residuals)
+    return {**described, "affinity": None if affinity is None else _rows(affinity), "rebuilt": _rows(rebuilt)}
 
 
 def _names(affinity, shown: np.ndarray, database: Database) -> tuple[list[str], str]:
@@ -48,12 +48,14 @@ def _names(affinity, shown: np.ndarray, database: Database) -> tuple[list[str], 
     features = getattr(affinity, "features_", None)
     if features is not None and features.ndim == 2 and hasattr(affinity, "n_labels_"):
         words = database.label_names or [str(column) for column in range(features.shape[1])]
-        return [";".join(words[column] for column in np.flatnonzero(features[item])) for item in shown], "label sets"
+        return [
+            ";".join(words[column] for column in np.flatnonzero(features[item])) for item in shown
+        ], "label combinations"
     return [str(item) for item in shown], "items"
 
 
 def _from_labels(database: Database) -> tuple[list[str], np.ndarray]:
-    """The commonest sign of each bit among the items of a class, or of a label."""
+    """The majority sign of each bit among the items of a class or label."""
     labels = database.labels
     if labels is None or not len(database):
         return [], np.empty((0, database.index.n_bits), np.int8)
@@ -87,7 +89,7 @@ def _described(names, codes, weights, *, kind, of=None, residuals=None) -> dict[
 
 
 class CodeMap:
-    """Items in the plane, near where their codes are near: t-SNE, worked out once in a thread of its own."""
+    """t-SNE of the codes, computed once in a thread of its own."""
 
     def __init__(self, database: Database):
         self._database = database
@@ -95,24 +97,24 @@ class CodeMap:
         self.state = "waiting"
 
     def start(self) -> None:
-        """Begin; `answer` says how far it is."""
+        """Start the computation."""
         self.state = "working"
         threading.Thread(target=self._work, name="map of the codes", daemon=True).start()
 
     def answer(self) -> dict[str, Any]:
-        """The points, or that they are not there yet."""
+        """The state, and the points once they are computed."""
         return {"state": self.state, "points": self._points}
 
     def _work(self) -> None:
         try:
             self._points = place_codes(self._database)
             self.state = "ready"
-        except Exception as error:  # the rest of the server goes on without the map
+        except Exception as error:  # the server runs without the map
             self.state = f"failed: {error}"
 
 
 def place_codes(database: Database, most: int = _MAPPED) -> list[dict[str, Any]]:
-    """{id, x, y, label} of up to `most` items, x and y in [0, 1]; items of one code share a point."""
+    """{id, x, y, label} of up to `most` items, x and y in [0, 1]; items with equal codes share a point."""
     places = _some(len(database), most)
     if not len(places):
         return []
@@ -127,7 +129,7 @@ def place_codes(database: Database, most: int = _MAPPED) -> list[dict[str, Any]]
 
 
 def _plane(rows: np.ndarray) -> np.ndarray:
-    """Rows (m, b) in the plane, (m, 2): t-SNE, or principal components of fewer than five."""
+    """Rows (m, b) in the plane, (m, 2): t-SNE, or principal components of fewer than five rows."""
     from sklearn.manifold import TSNE
 
     if len(rows) < 5 or rows.shape[1] < 3:
@@ -139,7 +141,7 @@ def _plane(rows: np.ndarray) -> np.ndarray:
 
 
 def _some(n_items: int, most: int) -> np.ndarray:
-    """All places, or some drawn with a fixed seed, ascending."""
+    """All positions, or a sample with a fixed seed, ascending."""
     if n_items <= most:
         return np.arange(n_items)
     return np.sort(np.random.default_rng(0).choice(n_items, most, replace=False))

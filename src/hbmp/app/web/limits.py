@@ -1,7 +1,7 @@
-"""What is refused, and with which sentence: too many requests at once, too large bodies and images, a wrong token.
+"""Refusals: too many requests at a time, too large bodies and images, a wrong token.
 
-A request is counted from its first byte to its last, so that slow senders take a place too; a body that does not come
-within `seconds` is given up. Every refusal is JSON, `{"detail": sentence}`, with a status of its own.
+A request counts from its first byte to its last, so that slow senders count too; a body that does not arrive within
+`seconds` is refused. Every refusal is JSON, `{"detail": sentence}`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hbmp.app.web.search import Refused
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # decoders that a stranger's file may reach
-_OPEN = ("/", "/healthz", "/docs")  # the page itself holds no data and asks for the token
-_FREE = ("/healthz", "/metrics")  # answered also when everything is busy
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # decoders that an uploaded file may reach
+_OPEN = ("/", "/healthz", "/docs")  # the page holds no data and has a form for the token
+_FREE = ("/healthz", "/metrics")  # answered even when the server is busy
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one request, and all together, may ask for."""
+    """Limits of one request, and of all together."""
 
     upload_bytes: int = 10 * 2**20
     json_bytes: int = 2**20
@@ -38,20 +38,20 @@ class Limits:
 
 
 class Gate:
-    """ASGI middleware: a place for `concurrent` requests, and the token where one is set."""
+    """ASGI middleware: admits `concurrent` requests at a time, and checks the token."""
 
     def __init__(self, app: ASGIApp, limits: Limits, token: str | None = None):
         self.app, self.limits, self.token = app, limits, token
         self.inside = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or let in."""
+        """Refuse or pass on one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         path = scope["path"]
-        if self.token and path not in _OPEN and not path.startswith("/static/") and not self._knows(scope):
-            answer = refusal("This server asks for a token: send `Authorization: Bearer TOKEN`.", 401)
+        if self.token and path not in _OPEN and not path.startswith("/static/") and not self._has_token(scope):
+            answer = refusal("This server needs a token: send `Authorization: Bearer TOKEN`.", 401)
             answer.headers["WWW-Authenticate"] = "Bearer"
             await answer(scope, receive, send)
             return
@@ -59,7 +59,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         if self.inside >= self.limits.concurrent:
-            answer = refusal(f"{self.inside} requests are being answered already; try again in a second.", 503)
+            answer = refusal(f"{self.inside} requests are being answered; try again in a second.", 503)
             answer.headers["Retry-After"] = "1"
             await answer(scope, receive, send)
             return
@@ -69,9 +69,9 @@ class Gate:
         finally:
             self.inside -= 1
 
-    def _knows(self, scope: Scope) -> bool:
+    def _has_token(self, scope: Scope) -> bool:
         scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        # Heads are bytes, read as latin-1; a token is those bytes, in UTF-8.
+        # Headers are decoded as latin-1; a token is sent as UTF-8.
         return scheme.lower() == "bearer" and secrets.compare_digest(
             given.encode("latin-1"), (self.token or "").encode()
         )
@@ -83,7 +83,7 @@ def refusal(sentence: str, status: int) -> JSONResponse:
 
 
 async def read_body(request: Request, limits: Limits) -> tuple[bytes | dict[str, str], bytes | None]:
-    """A JSON body's bytes, or a form's fields and its image; never more bytes than allowed are held."""
+    """The bytes of a JSON body, or the fields and the image of a form; reads no more bytes than allowed."""
     is_form = request.headers.get("content-type", "").startswith("multipart/form-data")
     most = limits.upload_bytes if is_form else limits.json_bytes
     try:
@@ -95,7 +95,7 @@ async def read_body(request: Request, limits: Limits) -> tuple[bytes | dict[str,
     except TimeoutError:
         raise Refused(f"The request did not arrive within {limits.seconds:g} seconds; send it again.", 408) from None
     except ClientDisconnect:
-        raise Refused("The sender went away before the request was whole.", 400) from None
+        raise Refused("The connection closed before the request was complete.", 400) from None
 
 
 async def _form(headers: Headers, stream: AsyncIterator[bytes]) -> tuple[dict[str, str], bytes | None]:
@@ -119,9 +119,11 @@ async def _form(headers: Headers, stream: AsyncIterator[bytes]) -> tuple[dict[st
 
 
 async def _counted(request: Request, most: int) -> AsyncIterator[bytes]:
-    sentence = f"The request may hold {most:,} bytes at most; send a smaller one."
+    sentence = f"A request may hold {most:,} bytes at most; send a smaller one."
     announced = request.headers.get("content-length", "0")
-    if announced.isdigit() and int(announced) > most:
+    if not announced.isdecimal():  # servers other than uvicorn may pass it on
+        raise Refused("The Content-Length is not a number.", 400)
+    if int(announced) > most:
         raise Refused(sentence, 413)
     seen = 0
     async for chunk in request.stream():
@@ -132,7 +134,7 @@ async def _counted(request: Request, most: int) -> AsyncIterator[bytes]:
 
 
 def check_image(content: bytes, limits: Limits) -> None:
-    """Read the head of an image file alone: its format must be known and its pixels few enough to decode."""
+    """Read only the header of an image file: its format must be known and its size within the limit."""
     from PIL import Image, UnidentifiedImageError
 
     most = f"An image may have {limits.pixels:,} pixels at most"
@@ -142,6 +144,6 @@ def check_image(content: bytes, limits: Limits) -> None:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise Refused(f"{most}, found many more; send a smaller one.", 413) from None
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
-        raise Refused(f"The file is no image that can be read here; send {', '.join(FORMATS)}.", 415) from None
+        raise Refused(f"The file is not an image that can be read here; send {', '.join(FORMATS)}.", 415) from None
     if width * height > limits.pixels:
         raise Refused(f"{most}, found {width} × {height}; send a smaller one.", 413)

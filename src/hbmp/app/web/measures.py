@@ -1,4 +1,4 @@
-"""What is counted for Prometheus: requests by route and status, their seconds, how many are inside, how many items."""
+"""Metrics for Prometheus: requests by route and status, their seconds, requests in flight, and items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Measures:
-    """The counters of one server; each server has a registry of its own."""
+    """The metrics of one server, in a registry of its own."""
 
     def __init__(self, n_items: int):
         self.registry = CollectorRegistry()
@@ -30,12 +30,12 @@ class Measures:
         Gauge("hbmp_items", "Items in the database.", registry=self.registry).set(n_items)
 
     def text(self) -> bytes:
-        """All of it in the format Prometheus reads."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
 class Measured:
-    """ASGI middleware that counts; routes are named by their pattern, so that ids make no new series."""
+    """ASGI middleware that counts requests; routes are named by their pattern, so ids make no new series."""
 
     def __init__(self, app: ASGIApp, measures: Measures):
         self.app, self.measures = app, measures

@@ -1,4 +1,4 @@
-"""From the words of the command line to a collection and a socket: read the files, check that they belong together."""
+"""From command-line options to a collection and a listening socket; the files are checked against each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hbmp.hasher import Hasher, load
 
 
 def open_collection(options, limits: Limits) -> Collection:
-    """The database with its pictures; options: those of `hbmp serve`."""
+    """The database with its pictures, from the options of `hbmp serve`."""
     from hbmp.app.inputs import read_features
 
     database = Database.load(options.index)
@@ -30,7 +30,7 @@ def open_collection(options, limits: Limits) -> Collection:
 
 
 def check_same(mine: Hasher, given: Hasher, names: str) -> None:
-    """Refuse a model that gives other codes than the one that made the database."""
+    """Refuse a model whose codes differ from those of the database's model."""
     sizes = [(model.n_bits, getattr(model, "n_features_in_", None)) for model in (mine, given)]
     same = sizes[0] == sizes[1]
     if same:
@@ -43,7 +43,7 @@ def check_same(mine: Hasher, given: Hasher, names: str) -> None:
         )
         same = bool(np.allclose(mine.project(probe), given.project(probe), rtol=1e-3, atol=1e-4))
     if not same:
-        raise ValueError(f"{names} hold different models; search with the model that made the codes, or leave it out.")
+        raise ValueError(f"{names} hold different models; pass the model that made the codes, or none.")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -55,29 +55,29 @@ def listen(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-        bound.listen(2048)  # whoever reads the address may call at once
+        bound.listen(2048)  # clients may connect as soon as the address is printed
     except OSError as error:
-        raise ValueError(f"Cannot answer at {host}:{port} ({error}); choose another --host or --port.") from error
+        raise ValueError(f"Cannot listen at {host}:{port} ({error}); choose another --host or --port.") from error
     return bound
 
 
 def _images(options, database: Database):
-    """What items look like: as asked for, else the images that the database was made from."""
+    """Pictures of the items: from the options, else the images that were indexed."""
     if options.thumbnails is not None:
         path = Path(options.thumbnails)
         if not path.is_file():
-            raise ValueError(f"There is no file {path} to take thumbnails from.")
+            raise ValueError(f"There is no file of thumbnails {path}.")
         return np.load(path, mmap_mode="r", allow_pickle=False)
     if options.images is not None and not Path(options.images).exists():
-        raise ValueError(f"There is no folder {options.images} to take images from.")
+        raise ValueError(f"There is no folder of images {options.images}.")
     if database.files is None:
         return options.images
     if options.images is not None:
         database.files = database.files.moved(options.images)
     elif not database.files.folder.is_dir():
         print(
-            f"The images of {options.index} are no longer in {database.files.folder}, so items are drawn as bits; "
-            "--images says where they are now.",
+            f"The images of {options.index} are no longer in {database.files.folder}, so items are drawn as bits. "
+            "Pass their folder with --images.",
             file=sys.stderr,
         )
         return None

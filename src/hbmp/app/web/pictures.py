@@ -1,7 +1,7 @@
-"""How an item looks: a thumbnail where there are pictures, else bars of its features, else bars of its bits.
+"""Pictures of items: a thumbnail, else bars of the features, else bars of the bits.
 
-Rows of pictures and features belong to the items in the order of their ids; where there are more rows than items, the
-id is the row. The same rows answer real-valued queries by an item, because the database itself keeps signs alone.
+Rows of pictures and features are in the order of the ids; if there are more rows than items, the id is the row. The
+same rows serve real-valued queries by an item, because the database keeps only signs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _BARS = 64  # at most, in a bar picture
 
 
 class Pictures:
-    """Images, features, or neither, row by row beside the items of a database.
+    """Images, features, or neither, for the items of a database.
 
-    ids (n,) rise · images: `hbmp.Images` or what makes them · features: (n, d)
+    `ids` (n,) ascend; `images` is an `hbmp.Images`, a folder or an array of pixels; `features` is (n, d).
     """
 
     def __init__(self, ids, *, images=None, features=None):
@@ -32,11 +32,11 @@ class Pictures:
 
     @property
     def kind(self) -> str:
-        """What a picture shows: "image", "features" or "bits"."""
+        """Content of a picture: "image", "features" or "bits"."""
         return "image" if self._images is not None else "features" if self._features is not None else "bits"
 
     def image(self, place: int) -> Images | None:
-        """The picture of an item, ready for a model."""
+        """The image of an item, as input of a model."""
         return None if self._images is None else self._images[self._image_rows[[place]]]
 
     def features(self, place: int) -> np.ndarray | None:
@@ -44,7 +44,7 @@ class Pictures:
         return None if self._features is None else np.asarray(self._features[self._feature_rows[[place]]])
 
     def draw(self, place: int, code: np.ndarray) -> tuple[bytes, str]:
-        """A picture of an item as bytes, with its media type; `UnreadableImage` where its file is gone or broken."""
+        """The picture of an item as bytes, and its media type; an unreadable file raises `UnreadableImage`."""
         if self._images is not None:
             return thumbnail(self._images, int(self._image_rows[place])), "image/png"
         features = self.features(place)
@@ -52,19 +52,19 @@ class Pictures:
 
 
 def rows_of(ids, n_rows: int, what: str) -> np.ndarray:
-    """The row of each item among n_rows: the same place, or its id where there are more rows than items."""
+    """The row of each item among n_rows: its position, or its id if there are more rows than items."""
     if n_rows == len(ids):
         return np.arange(n_rows)
     if len(ids) and n_rows > int(ids[-1]) and n_rows > len(ids):
         return np.asarray(ids)
     raise ValueError(
         f"The database holds {len(ids):,} items with ids up to {int(ids[-1]) if len(ids) else 0}, "
-        f"found {n_rows:,} {what}; give one for every item, or for every id."
+        f"found {n_rows:,} {what}; give one per item, or one per id."
     )
 
 
 def thumbnail(images: Images, row: int) -> bytes:
-    """PNG of one image, its short side scaled and its centre cropped; small arrays of pixels stay as they are."""
+    """PNG of one image, scaled and cropped to its centre; small arrays of pixels stay as they are."""
     from PIL import Image
 
     one = images[[row]]
@@ -78,15 +78,15 @@ def thumbnail(images: Images, row: int) -> bytes:
 
 
 def bars(values: np.ndarray) -> str:
-    """SVG of a vector: one bar a number, up or down from the middle; long vectors by the means of equal parts."""
+    """SVG of a vector, one bar per number, up or down from the middle; a long vector is averaged in equal parts."""
     values = np.asarray(values, dtype=np.float64)
     if len(values) > _BARS:
         values = np.array([part.mean() for part in np.array_split(values, _BARS)])
-    # Scaled by the largest value, drawn from the smallest where none is negative.
+    # Scaled by the largest value; bars start at the bottom where none is negative.
     largest = np.abs(values).max(initial=0) or 1.0
     middle, room = (SIDE - 4, SIDE - 8) if (values >= 0).all() else (SIDE / 2, SIDE / 2 - 4)
     width = (SIDE - 8) / max(1, len(values))
-    hue = 190 + zlib.crc32(values.tobytes()) % 60  # tells vectors apart at a glance
+    hue = 190 + zlib.crc32(values.tobytes()) % 60  # different vectors get different colours
     parts = []
     for number, value in enumerate(values):
         height = max(0.5, abs(value) / largest * room)
@@ -102,7 +102,7 @@ def bars(values: np.ndarray) -> str:
 
 
 def _as_images(images) -> Images:
-    """Also grey pixels (n, h, w), which `hbmp.as_images` leaves to features."""
+    """Images from any input of `hbmp.as_images`, and from grey pixels (n, h, w)."""
     if isinstance(images, np.ndarray):
         if (
             images.dtype != np.uint8

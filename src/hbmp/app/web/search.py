@@ -1,11 +1,11 @@
-"""What a request means: a query becomes scores and signs, and those become neighbours.
+"""From requests to neighbours: a query becomes scores and signs, which are searched in the index.
 
-A query is an item of the database, a vector, an image, or scores that `/encode` gave before. It is compared by its
-first bits, which are a code of their own, in one of three ways:
+A query is an item of the database, a vector, an image, or scores from `/encode`. Its first bits, a code of their own,
+are compared in one of three ways:
 
     plain      Σ_k [q_k ≠ u_k]
     weighted   Σ_k α_k [q_k ≠ u_k], α the best weights for that many bits
-    real       scores in place of the query's signs, weighted: an unsure bit costs little
+    real       scores instead of the query's signs, weighted: a bit near zero costs little
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 
 from hbmp import hamming
 from hbmp.app.web.pictures import Pictures
-from hbmp.app.web.schema import Question, Source
+from hbmp.app.web.schema import Query, Source
 from hbmp.database import Database
 from hbmp.images import Images, UnreadableImage
 
 
 class Refused(ValueError):
-    """A request that cannot be answered: the sentence, and the HTTP status."""
+    """A request that is refused: the sentence and the HTTP status."""
 
     def __init__(self, sentence: str, status: int = 422):
         super().__init__(sentence)
@@ -33,20 +33,20 @@ class Refused(ValueError):
 
 
 class Collection:
-    """A database with the pictures of its items, asked by requests.
+    """A database with the pictures of its items.
 
-    `encode` and `search` take what a request holds and return what JSON can hold.
+    `encode` and `search` take the content of a request and return values for JSON.
     """
 
     def __init__(self, database: Database, pictures: Pictures | None = None, *, max_k: int = 1000):
         self.database, self.max_k = database, max_k
         self.model, self.index = database.model, database.index
         self.pictures = Pictures(database.ids) if pictures is None else pictures
-        self.n_features: int | None = getattr(self.model, "n_features_in_", None)  # None: the model takes images
+        self.n_features: int | None = getattr(self.model, "n_features_in_", None)  # None for a model of images
         self.weights_for = lru_cache(maxsize=None)(self._weights_for)
 
     def about(self) -> dict[str, Any]:
-        """What the page needs to know first."""
+        """Facts about the database for the page."""
         return {
             "method": type(self.model).__name__,
             "items": len(self.database),
@@ -62,7 +62,7 @@ class Collection:
         }
 
     def item(self, item_id: int) -> dict[str, Any]:
-        """An item: its label, its bits, and its features where they are known."""
+        """An item: its label, its code, and its features if they are available."""
         place = self.place(item_id)
         (label,) = self.database.labels_of([item_id])
         features = self.pictures.features(place)
@@ -76,7 +76,7 @@ class Collection:
         }
 
     def random_id(self) -> int:
-        """Any item's id."""
+        """The id of a random item."""
         if not len(self.database):
             raise Refused("The database is empty; index some items first.", 404)
         return int(self.database.ids[np.random.default_rng().integers(len(self.database))])
@@ -90,14 +90,14 @@ class Collection:
             raise Refused(self._lost(place), 404) from error
 
     def place(self, item_id: int) -> int:
-        """Where an id stands among the items."""
+        """The position of an id among the items."""
         place = int(np.searchsorted(self.database.ids, item_id))
         if place >= len(self.database) or self.database.ids[place] != item_id:
-            raise Refused(f"There is no item {item_id} here. GET /items/random names one that is.", 404)
+            raise Refused(f"There is no item {item_id}. GET /items/random returns one that exists.", 404)
         return place
 
     def encode(self, source: Source, image: Path | None = None) -> dict[str, Any]:
-        """Signs of a query and, where they are known, its scores."""
+        """Signs of a query and, if they are available, its scores."""
         started = time.perf_counter()
         signs, scores = self._code(source, image)
         return {
@@ -107,40 +107,40 @@ class Collection:
             "milliseconds": _since(started),
         }
 
-    def search(self, question: Question, image: Path | None = None) -> dict[str, Any]:
+    def search(self, query: Query, image: Path | None = None) -> dict[str, Any]:
         """The nearest items of a query; an item never finds itself."""
-        if question.k > self.max_k:
-            raise Refused(f"k must lie between 1 and {self.max_k}, found {question.k}.")
-        n_bits = self.index.n_bits if question.n_bits is None else question.n_bits
+        if query.k > self.max_k:
+            raise Refused(f"k must lie between 1 and {self.max_k}, found {query.k}.")
+        n_bits = self.index.n_bits if query.n_bits is None else query.n_bits
         if n_bits > self.index.n_bits:
-            raise Refused(f"These codes have {self.index.n_bits} bits; asked for the first {n_bits}.")
+            raise Refused(f"These codes have {self.index.n_bits} bits, found n_bits={n_bits}.")
         started = time.perf_counter()
-        signs, scores = self._code(source=question, image=image)
-        query = scores if question.mode == "real" else signs
-        if query is None:
+        signs, scores = self._code(source=query, image=image)
+        values = scores if query.mode == "real" else signs
+        if values is None:
             raise Refused(
-                "The database keeps the signs of its items, not their scores, and what this one was made of is not at "
-                "hand. Ask in mode plain or weighted, or start the server with --features or --images."
+                "The database keeps the signs of its items, not their scores, and the input of this item is not "
+                "available. Use mode plain or weighted, or start the server with --features or --images."
             )
         encoded = _since(started)
-        weights = np.ones(n_bits) if question.mode == "plain" else self.weights_for(n_bits)
+        weights = np.ones(n_bits) if query.mode == "plain" else self.weights_for(n_bits)
         own = n_bits == self.index.n_bits and np.array_equal(weights, self.index.bit_weights)
         started = time.perf_counter()
         distances, ids = self.index.search(
-            query[None, :n_bits],
-            question.k + (question.id is not None),
+            values[None, :n_bits],
+            query.k + (query.id is not None),
             n_bits=n_bits,
             bit_weights=None if own else weights,
         )
         searched = _since(started)
-        kept = (ids[0] >= 0) & (ids[0] != (-1 if question.id is None else question.id))
+        kept = (ids[0] >= 0) & (ids[0] != (-1 if query.id is None else query.id))
         return {
             "n_bits": n_bits,
-            "mode": question.mode,
+            "mode": query.mode,
             "code": signs.tolist(),
             "scores": None if scores is None else scores.astype(float).tolist(),
             "weights": weights.tolist(),
-            "results": self._results(ids[0][kept][: question.k], distances[0][kept][: question.k], question.id),
+            "results": self._results(ids[0][kept][: query.k], distances[0][kept][: query.k], query.id),
             "milliseconds": {"encode": encoded, "search": searched},
         }
 
@@ -154,7 +154,7 @@ class Collection:
         ]
 
     def _relevant(self, ids: np.ndarray, query_id: int | None) -> list[bool | None]:
-        """Whether each item shares the query's class, or one of its labels; None where that is not known."""
+        """Whether each item has the class of the query, or one of its labels; None if unknown."""
         labels = self.database.labels
         if labels is None or query_id is None:
             return [None] * len(ids)
@@ -194,7 +194,7 @@ class Collection:
             raise Refused("The file cannot be read as an image; send a whole JPEG, PNG or WebP file.") from error
 
     def _has_scores(self) -> bool:
-        """Whether items can be encoded again: their features, or for image models their pictures, are at hand."""
+        """Whether items can be encoded again, from their features or, for image models, their pictures."""
         return self.pictures.kind == "image" if self.n_features is None else self._features_fit()
 
     def _features_fit(self) -> bool:
@@ -209,19 +209,19 @@ class Collection:
         found = self.pictures.image(place) if self.n_features is None else self.pictures.features(place)
         try:
             return self.model.project(found)[0]
-        except UnreadableImage:  # its file is gone; its signs are still known
+        except UnreadableImage:  # its file is missing; its signs are in the index
             return None
 
     def _lost(self, place: int) -> str:
         files = self.database.files
         name = f"item {self.database.ids[place]}" if files is None else files.name(place)
-        return f"The image of {name} is gone or cannot be read; put it back, or index the folder again."
+        return f"The image of {name} is missing or cannot be read; restore it, or index the folder again."
 
     def _name(self, place: int) -> str | None:
         return None if self.database.files is None else self.database.files.name(place)
 
     def _weights_for(self, n_bits: int) -> np.ndarray:
-        """The best weights for the first bits where the model knows them, else its weights cut short."""
+        """The best weights for the first bits if the model has them, else the first of its weights."""
         if n_bits == self.index.n_bits or not hasattr(self.model, "weights_for"):
             return self.index.bit_weights[:n_bits]
         return np.asarray(self.model.weights_for(n_bits))

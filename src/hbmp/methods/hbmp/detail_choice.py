@@ -48,25 +48,25 @@ class DetailChoice:
 
 
 @dataclass(frozen=True)
-class Part:
+class ScoredRows:
     """Instances with label-bit scores (n, all bits), features (n, d) and labels: classes or rows of 0/1."""
 
     scores: NDArray
     features: NDArray
     labels: NDArray
 
-    def first(self, n: int) -> Part:
+    def first(self, n: int) -> ScoredRows:
         """The first n instances."""
-        return Part(self.scores[:n], self.features[:n], self.labels[:n])
+        return ScoredRows(self.scores[:n], self.features[:n], self.labels[:n])
 
-    def beyond(self, n: int) -> Part:
+    def beyond(self, n: int) -> ScoredRows:
         """All but the first n instances."""
-        return Part(self.scores[n:], self.features[n:], self.labels[n:])
+        return ScoredRows(self.scores[n:], self.features[n:], self.labels[n:])
 
 
 def choose_details(
-    learned: Part,
-    held: Part,
+    learned: ScoredRows,
+    held: ScoredRows,
     label_weights: LabelWeights,
     *,
     shares: Sequence[float] = SHARES,
@@ -80,7 +80,7 @@ def choose_details(
     n = held.scores.shape[1]
     n_queries = min(len(held.scores) // 2, _QUERIES)
     queries, rest, base = held.first(n_queries), held.beyond(n_queries), learned.first(_MOST)
-    database = Part(*(np.concatenate(pair) for pair in zip(_fields(base), _fields(rest), strict=True)))
+    database = ScoredRows(*(np.concatenate(pair) for pair in zip(_fields(base), _fields(rest), strict=True)))
 
     def precision(keep: int, real: bool, fine: tuple[NDArray, NDArray] | None = None, weights=None) -> float:
         asked, stored = (part.scores[:, :keep] for part in (queries, database))
@@ -113,5 +113,5 @@ def choose_details(
     return DetailChoice(n_bits, totals[False], totals[True])
 
 
-def _fields(part: Part) -> tuple[NDArray, NDArray, NDArray]:
+def _fields(part: ScoredRows) -> tuple[NDArray, NDArray, NDArray]:
     return part.scores, part.features, part.labels

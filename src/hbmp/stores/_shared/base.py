@@ -1,12 +1,12 @@
-"""What every store offers: `add`, `search`, `count`, `drop`, the same answers whichever engine holds the codes.
+"""The interface of all stores: `add`, `search`, `count`, `drop`, with the same results for every engine.
 
-    u      code        (n_bits,)  as bits in the engine's own binary type, for Hamming distance
-    u      signs       (n_bits,)  the same code as ±1 numbers of half precision, for inner products
-    α∘q    vector      (n_bits,)  what the engine multiplies with the signs: a large product is a small distance
+    u      code        (n_bits,)  bits in the binary type of the engine, for Hamming distance
+    u      signs       (n_bits,)  the same code as ±1 in half precision, for inner products
+    α∘q    vector      (n_bits,)  weighted query; a large product with the signs is a small distance
 
-An engine only proposes candidates, by one of two measures: bits that differ, or the product of α∘q with the signs.
-The `oversample * k` it proposes are ranked again here with the exact distance of `hbmp.hamming`, ties by id. So a
-result that is returned has its exact distance, and the only thing an approximate index can do is to miss one.
+An engine proposes candidates, by Hamming distance or by the product of α∘q with the signs. These `oversample * k`
+candidates are ranked again with the exact distance of `hbmp.hamming`, ties by id. So every result has its exact
+distance, and an approximate index can only miss items.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,26 +27,54 @@ _RESULTS_AT_ONCE = 1_000_000
 
 
 class Neighbours(NamedTuple):
-    """What an engine proposes for one query: ids (m,) int64 and, by the measure asked for, distances (m,)."""
+    """Candidates of one query: ids (m,) int64 and distances (m,) of the engine."""
 
     ids: NDArray[np.int64]
-    distances: NDArray
+    distances: NDArray[Any]
 
 
 class Store(ABC):
-    """Codes of `n_bits` bits kept by a database; a context manager that closes its connection."""
+    """Codes in a database engine; a context manager that closes its connection.
 
-    most_results: int | None = None  # that the engine gives for one query, where it has a limit
+    Parameters
+    ----------
+    n_bits : int
+        Code length.
+
+    Attributes
+    ----------
+    n_bits : int
+        Code length.
+    most_results : int or None
+        Largest number of results per query, if the engine has a limit.
+
+    Examples
+    --------
+    >>> import hbmp
+    >>> issubclass(hbmp.stores.PGVector, hbmp.stores.Store)
+    True
+    """
+
+    most_results: int | None = None
 
     def __init__(self, n_bits: int):
-        hamming.bytes_for(n_bits)  # refuses what is no number of bits
+        hamming.bytes_for(n_bits)  # refuses an invalid number of bits
         self.n_bits = int(n_bits)
         self._open = True
 
     def add(self, codes: ArrayLike, ids: ArrayLike, *, batch_size: int = 10_000) -> None:
-        """Write codes (n, n_bits) in {-1, +1} under ids (n,); an id that is there already gets the new code.
+        """Write codes under ids; an existing id gets the new code.
 
-        Everything is checked before anything is sent.
+        All arguments are checked before anything is sent.
+
+        Parameters
+        ----------
+        codes : array-like of shape (n, n_bits)
+            Signs, -1 and +1.
+        ids : array-like of int of shape (n,)
+            Distinct ids, not negative.
+        batch_size : int, default=10_000
+            Rows per request.
         """
         self._check_open()
         codes = hamming.check_codes(codes, self.n_bits)
@@ -65,12 +93,27 @@ class Store(ABC):
         candidates: str = "auto",
         oversample: float = 10.0,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The `k` nearest codes of every query: distances and ids, both (n_queries, k).
+        """Find the nearest codes of each query.
 
-        queries (n_queries, n_bits) are signs, or real-valued scores. With `candidates="auto"` the engine proposes by
-        Hamming distance where that is the distance asked for, and by the weighted inner product where `bit_weights`
-        or scores are given; "hamming" and "product" fix the choice. It proposes `oversample * k`, which are ranked
-        exactly. Where fewer than k are found, rows end in id -1 at distance infinity.
+        Parameters
+        ----------
+        queries : array-like of shape (n_queries, n_bits)
+            Signs, or real-valued scores.
+        k : int
+            Number of codes per query.
+        bit_weights : array-like of shape (n_bits,), default=None
+            Weight of each bit in the distance; plain Hamming distance where it is None.
+        candidates : {"auto", "hamming", "product"}, default="auto"
+            Measure of the engine for candidates. "auto" is "hamming" for signs without weights, else "product".
+        oversample : float, default=10.0
+            The engine proposes `oversample * k` candidates, which are ranked exactly.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, k), float32
+            Weighted Hamming distances, ascending; infinity where fewer than `k` are found.
+        ids : ndarray of shape (n_queries, k), int64
+            Their ids; -1 where fewer than `k` are found.
         """
         self._check_open()
         queries = hamming.check_queries(queries, self.n_bits)
@@ -102,14 +145,16 @@ class Store(ABC):
         if int(k) != k or k < 1:
             raise ValueError(f"k must be a whole number, at least 1, found {k!r}.")
         if self.most_results is not None and k > self.most_results:
-            raise ValueError(f"{type(self).__name__} gives at most {self.most_results} results a query, found k={k}.")
+            raise ValueError(
+                f"{type(self).__name__} returns at most {self.most_results} results per query, found k={k}."
+            )
         if not (math.isfinite(oversample) and oversample >= 1):
             raise ValueError(f"oversample must be at least 1, found {oversample!r}.")
         n_candidates = math.ceil(k * oversample)
         return n_candidates if self.most_results is None else min(n_candidates, self.most_results)
 
-    def _exactly(self, found: list[Neighbours], vectors: NDArray, offsets: NDArray) -> list[Neighbours]:
-        """The same candidates with their exact distances; one that vanished since it was proposed is left out."""
+    def _exactly(self, found: list[Neighbours], vectors: NDArray[Any], offsets: NDArray[Any]) -> list[Neighbours]:
+        """The candidates with their exact distances, without those deleted meanwhile."""
         wanted = np.unique(np.concatenate([neighbours.ids for neighbours in found]))
         known, codes = self._fetch(wanted) if len(wanted) else (wanted, np.empty((0, self.n_bits), np.int8))
         order = np.argsort(known)
@@ -123,28 +168,33 @@ class Store(ABC):
         return ranked
 
     def close(self) -> None:
-        """Give the connection back; the codes stay."""
+        """Close the connection; the codes stay."""
         if self._open:
             self._open = False
             self._disconnect()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _check_open(self) -> None:
         if not self._open:
-            raise ValueError(f"This {type(self).__name__} store is closed; open it again to use it.")
+            raise ValueError(f"This {type(self).__name__} store is closed; open it again.")
 
     @abstractmethod
     def count(self) -> int:
-        """How many codes there are."""
+        """Number of codes.
+
+        Returns
+        -------
+        int
+        """
 
     @abstractmethod
     def drop(self) -> None:
-        """Delete the codes and what was built for them, and close."""
+        """Delete all codes and their indexes, and close the connection."""
 
     @abstractmethod
     def _upsert(self, codes: NDArray[np.int8], ids: NDArray[np.int64], batch_size: int) -> None: ...
@@ -157,14 +207,14 @@ class Store(ABC):
 
     @abstractmethod
     def _fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """The ids that exist, in any order, and their codes."""
+        """The existing ids, in any order, and their codes."""
 
     @abstractmethod
     def _disconnect(self) -> None: ...
 
 
 def check_ids(ids: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Ids as int64 (n,): whole, not negative (-1 marks a missing result), each once."""
+    """Ids as int64 (n,): whole, not negative (-1 marks a missing result), distinct."""
     ids = np.asarray(ids)
     if ids.shape != (n,):
         raise ValueError(f"{n} codes need ids of shape ({n},), found {ids.shape}.")
@@ -176,18 +226,18 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[np.int64]:
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < n:
         twice = values[counts > 1][0]
-        raise ValueError(f"Every id may come once in a call, found {twice} more than once.")
+        raise ValueError(f"Ids must be distinct, found {twice} more than once.")
     return ids
 
 
 def check_name(name: str, what: str) -> str:
-    """A table's or a collection's name: a letter or underscore, then letters, digits and underscores, at most 63."""
+    """A valid name of a table or collection: a letter or underscore, then letters, digits, underscores; 63 at most."""
     if not (isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name)):
-        raise ValueError(f"A {what} is named with letters, digits and underscores, 63 at most, found {name!r}.")
+        raise ValueError(f"The name of a {what} has letters, digits and underscores, 63 at most, found {name!r}.")
     return name
 
 
 def _half_precision(vectors: NDArray[np.float64]) -> NDArray[np.float16]:
-    """Vectors scaled to a largest entry of one, which no ranking notices and half precision always holds."""
+    """Vectors in half precision, scaled to a largest entry of one, which changes no ranking."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     return (vectors / np.where(largest > 0, largest, 1)).astype(np.float16)

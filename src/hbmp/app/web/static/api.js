@@ -1,27 +1,27 @@
-// Talking to the server: JSON with the token where one is needed, pictures as object URLs, each asked for once.
+// Requests to the server: JSON with the token if one is needed, and pictures as object URLs, each requested once.
 const TOKEN = "hbmp-token";
 const pictures = new Map();
 const KEPT = 600;
-let asking = null;
+let dialogResult = null;
 
 function headers(more = {}) {
   const token = sessionStorage.getItem(TOKEN);
   if (!token) return more;
-  const bytes = String.fromCharCode(...new TextEncoder().encode(token)); // heads take no other letters
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token)); // headers take no other letters
   return { ...more, Authorization: `Bearer ${bytes}` };
 }
 
 function askForToken() {
-  asking ??= new Promise((resolve) => {
-    const dialog = document.getElementById("ask-token");
+  dialogResult ??= new Promise((resolve) => {
+    const dialog = document.getElementById("token-dialog");
     dialog.addEventListener("close", () => {
       sessionStorage.setItem(TOKEN, document.getElementById("token").value);
-      asking = null;
+      dialogResult = null;
       resolve();
     }, { once: true });
     dialog.showModal();
   });
-  return asking;
+  return dialogResult;
 }
 
 async function request(path, options = {}) {
@@ -34,8 +34,8 @@ async function request(path, options = {}) {
     } else if (response.ok) {
       return response;
     } else {
-      const told = await response.json().catch(() => ({}));
-      throw new Error(told.detail || `The server answered ${response.status}.`);
+      const refusal = await response.json().catch(() => ({}));
+      throw new Error(refusal.detail || `The server answered ${response.status}.`);
     }
   }
 }
@@ -70,7 +70,7 @@ export function show(image, id) {
   image.title = "";
   const mine = () => image.dataset.id === String(id);
   picture(id).then((url) => { if (mine()) image.src = url; }).catch((error) => {
-    if (!mine()) return; // without its picture an item must not wear the one of another
+    if (!mine()) return; // an item without a picture must not show another's
     image.removeAttribute("src");
     image.title = error.message;
   });

@@ -1,19 +1,19 @@
-// The search tab: what is asked with, how it is compared, what was found. Every change asks again.
+// The search tab: the query, its distance, the results. Every change searches again.
 import { element, get, post, show } from "./api.js";
 import { openCodes } from "./codes.js";
 
 const $ = (id) => document.getElementById(id);
 const checked = (name) => document.querySelector(`input[name=${name}]:checked`).value;
 let info = null;
-let asked = null; // {id} or {vector} or {scores}, as /search takes it
-let running = null; // the request in flight, given up when another follows
+let query = null; // {id} or {vector} or {scores}, as /search takes it
+let running = null; // the request in flight, aborted when another follows
 
 async function start() {
   listen();
   try {
     info = await get("info");
   } catch (error) {
-    say(error.message, true);
+    showStatus(error.message, true);
     return;
   }
   const items = info.items.toLocaleString("en");
@@ -28,10 +28,10 @@ async function start() {
 
 function listen() {
   $("random").addEventListener("click", randomItem);
-  $("by-item").addEventListener("submit", (event) => { event.preventDefault(); askItem(Number($("item-id").value)); });
-  $("item-id").addEventListener("change", () => { if ($("item-id").value !== "") askItem(Number($("item-id").value)); });
-  $("by-vector").addEventListener("submit", (event) => { event.preventDefault(); askVector(); });
-  $("image").addEventListener("change", () => askImage($("image").files[0]));
+  $("by-item").addEventListener("submit", (event) => { event.preventDefault(); searchItem(Number($("item-id").value)); });
+  $("item-id").addEventListener("change", () => { if ($("item-id").value !== "") searchItem(Number($("item-id").value)); });
+  $("by-vector").addEventListener("submit", (event) => { event.preventDefault(); searchVector(); });
+  $("image").addEventListener("change", () => searchImage($("image").files[0]));
   for (const input of document.getElementsByName("source")) input.addEventListener("change", chooseSource);
   for (const input of document.getElementsByName("mode")) input.addEventListener("change", search);
   $("n-bits").addEventListener("input", search);
@@ -39,7 +39,7 @@ function listen() {
   for (const [name, act] of [["dragover", () => {}], ["drop", dropped]]) {
     document.addEventListener(name, (event) => { event.preventDefault(); act(event); });
   }
-  // Few pixels stay sharp squares; photographs are smoothed.
+  // Small pictures are drawn as sharp squares; photographs are smoothed.
   document.addEventListener("load", (event) => {
     if (event.target.tagName === "IMG") event.target.classList.toggle("pixels", event.target.naturalWidth < 64);
   }, true);
@@ -52,7 +52,7 @@ function listen() {
   });
   document.addEventListener("keydown", (event) => {
     const typing = event.target.matches("textarea, input:not([type=range]):not([type=radio]), select");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || $("ask-token").open) return;
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || $("token-dialog").open) return;
     if (event.key === "r") { openTab(tabs[0]); randomItem(); }
     if (event.key === "1" || event.key === "2") openTab(tabs[Number(event.key) - 1], true);
   });
@@ -66,7 +66,7 @@ function openTab(tab, focus = false) {
     $(other.getAttribute("aria-controls")).hidden = !chosen;
   }
   if (focus) tab.focus();
-  if (tab.id === "tab-codes") openCodes(info, (id) => { openTab($("tab-search")); askItem(id); });
+  if (tab.id === "tab-codes") openCodes(info, (id) => { openTab($("tab-search")); searchItem(id); });
 }
 
 function chooseSource() {
@@ -81,52 +81,52 @@ async function randomItem() {
   document.querySelector("input[name=source][value=item]").checked = true;
   chooseSource();
   try {
-    await askItem((await get("items/random")).id);
-  } catch (error) { say(error.message, true); }
+    await searchItem((await get("items/random")).id);
+  } catch (error) { showStatus(error.message, true); }
 }
 
-async function askItem(id) {
+async function searchItem(id) {
   document.querySelector("input[name=source][value=item]").checked = true;
   chooseSource();
   $("item-id").value = id;
-  asked = { id };
+  query = { id };
   await search();
   try {
     const item = await get(`items/${id}`);
-    if (asked.id !== id) return;
-    showAsked(item.label ?? item.name?.split("/").at(-1) ?? `item ${id}`, (image) => show(image, id));
+    if (query.id !== id) return;
+    showQuery(item.label ?? item.name?.split("/").at(-1) ?? `item ${id}`, (image) => show(image, id));
     if (item.features && info.takes === "vectors") $("vector").value = item.features.join(", ");
-  } catch { /* search has said what is wrong */ }
+  } catch { /* search shows the error */ }
 }
 
-async function askVector() {
+async function searchVector() {
   const words = $("vector").value.replace(/[[\]]/g, " ").split(/[\s,;]+/).filter(Boolean);
   const vector = words.map(Number);
   const wrong = vector.findIndex((number) => !Number.isFinite(number));
-  if (wrong >= 0) { say(`“${words[wrong].slice(0, 20)}” is not a finite number; mend it and search again.`, true); return; }
-  asked = { vector };
-  $("asked-picture").hidden = true;
+  if (wrong >= 0) { showStatus(`“${words[wrong].slice(0, 20)}” is not a finite number; correct it and search again.`, true); return; }
+  query = { vector };
+  $("query-picture").hidden = true;
   await search();
 }
 
 function dropped(event) {
   const file = event.dataTransfer?.files?.[0];
   if (!file) return;
-  if (info?.takes !== "images") { say("This model takes vectors, not images.", true); return; }
+  if (info?.takes !== "images") { showStatus("This model takes vectors, not images.", true); return; }
   document.querySelector("input[name=source][value=image]").checked = true;
   chooseSource();
-  askImage(file);
+  searchImage(file);
 }
 
-async function askImage(file) {
+async function searchImage(file) {
   if (!file) return;
-  if (file.size > info.limits.upload_bytes) { say(`${file.name} is larger than this server takes.`, true); return; }
+  if (file.size > info.limits.upload_bytes) { showStatus(`${file.name} is larger than the server accepts.`, true); return; }
   const form = new FormData();
   form.append("image", file);
   try {
-    asked = { scores: (await post("encode", form)).scores };
-  } catch (error) { say(error.message, true); return; }
-  showAsked(file.name, (image) => {
+    query = { scores: (await post("encode", form)).scores };
+  } catch (error) { showStatus(error.message, true); return; }
+  showQuery(file.name, (image) => {
     image.dataset.id = "";
     const url = URL.createObjectURL(file);
     image.onload = () => URL.revokeObjectURL(url);
@@ -135,19 +135,19 @@ async function askImage(file) {
   await search();
 }
 
-function showAsked(words, fill) {
-  const figure = $("asked-picture");
+function showQuery(words, fill) {
+  const figure = $("query-picture");
   fill(figure.querySelector("img"));
   figure.querySelector("figcaption").textContent = words;
   figure.hidden = false;
 }
 
 async function search() {
-  if (!asked || !info) return;
-  const noScores = "id" in asked && !info.scores_of_items;
+  if (!query || !info) return;
+  const noScores = "id" in query && !info.scores_of_items;
   const real = document.querySelector("input[name=mode][value=real]");
   real.disabled = noScores;
-  real.parentElement.title = noScores ? "Items have no scores here: start the server with --features or --images" : "Scores in place of the query’s signs";
+  real.parentElement.title = noScores ? "The scores of items are not available: start the server with --features or --images" : "Scores instead of the signs of the query";
   if (noScores && real.checked) document.querySelector("input[name=mode][value=weighted]").checked = true;
   const n_bits = Number($("n-bits").value);
   $("n-bits-shown").textContent = `${n_bits} of ${info.n_bits}`;
@@ -155,13 +155,13 @@ async function search() {
   running = new AbortController();
   const started = performance.now();
   try {
-    const question = { ...asked, n_bits, mode: checked("mode"), k: Math.min(Number($("k").value), info.max_k) };
-    const answer = await post("search", question, running.signal);
+    const body = { ...query, n_bits, mode: checked("mode"), k: Math.min(Number($("k").value), info.max_k) };
+    const answer = await post("search", body, running.signal);
     showBits(answer);
     showResults(answer.results);
     showLatency(answer, performance.now() - started);
   } catch (error) {
-    if (error.name !== "AbortError") { say(error.message, true); $("results").replaceChildren(); }
+    if (error.name !== "AbortError") { showStatus(error.message, true); $("results").replaceChildren(); }
   }
 }
 
@@ -169,8 +169,8 @@ function showLatency(answer, total) {
   const { encode, search: searched } = answer.milliseconds;
   const right = answer.results.filter((found) => found.relevant).length;
   const known = answer.results.some((found) => found.relevant !== null);
-  const share = known ? ` · ${right} of ${answer.results.length} share the label` : "";
-  say(`Encoded in ${encode.toFixed(1)} ms, searched in ${searched.toFixed(1)} ms, here after ${total.toFixed(0)} ms${share}`);
+  const relevant = known ? ` · ${right} of ${answer.results.length} share the label` : "";
+  showStatus(`Encoded in ${encode.toFixed(1)} ms, searched in ${searched.toFixed(1)} ms, total ${total.toFixed(0)} ms${relevant}`);
 }
 
 function showBits(answer) {
@@ -203,8 +203,8 @@ function showResults(results) {
     button.className = `found ${verdict}`;
     button.dataset.id = found.id;
     const words = found.label ?? found.name?.split("/").at(-1) ?? `item ${found.id}`;
-    const says = verdict && (found.relevant ? ", shares the label" : ", another label");
-    button.setAttribute("aria-label", `${words}, item ${found.id}, distance ${distance(found.distance)}${says}`);
+    const suffix = verdict && (found.relevant ? ", shares the label" : ", another label");
+    button.setAttribute("aria-label", `${words}, item ${found.id}, distance ${distance(found.distance)}${suffix}`);
     button.title = found.name ?? "";
     show(button.querySelector("img"), found.id);
     button.querySelector(".label").textContent = words;
@@ -216,7 +216,7 @@ function showResults(results) {
 function makeCard() {
   const words = element("span", { class: "words" }, element("span", { class: "label" }), element("span", { class: "distance" }));
   const button = element("button", { type: "button" }, element("img", { alt: "" }), words);
-  button.addEventListener("click", () => { askItem(Number(button.dataset.id)); scrollTo({ top: 0, behavior: "smooth" }); });
+  button.addEventListener("click", () => { searchItem(Number(button.dataset.id)); scrollTo({ top: 0, behavior: "smooth" }); });
   return element("li", {}, button);
 }
 
@@ -224,9 +224,9 @@ function distance(value) {
   return Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 10 ? 3 : 1);
 }
 
-function say(words, wrong = false) {
-  $("said").textContent = words;
-  $("said").className = wrong ? "wrong" : "";
+function showStatus(words, wrong = false) {
+  $("status").textContent = words;
+  $("status").className = wrong ? "wrong" : "";
 }
 
 start();

@@ -1,17 +1,17 @@
-// The codes tab: matrices on canvas, the residual and the map as SVG. Drawn again when light turns to dark.
+// The codes tab: matrices on canvas, the residual and the map as SVG. Drawn again when the colour scheme changes.
 import { drawn, element, get, show } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const COLOURS = ["#4c78a8", "#e4883d", "#54a268", "#d1605e", "#8b6cb1", "#9c755f", "#d884b3", "#7f7f7f", "#b5a642", "#3fa7b5"];
 let opened = false;
-let told = null;
+let data = null;
 
 export async function openCodes(info, choose) {
   if (opened) return;
   opened = true;
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => told && drawCodes());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => data && drawCodes());
   try {
-    told = await get("codes");
+    data = await get("codes");
     drawCodes();
   } catch (error) {
     $("card-book").querySelector("p").textContent = error.message;
@@ -20,16 +20,16 @@ export async function openCodes(info, choose) {
 }
 
 function drawCodes() {
-  drawMatrix("card-wanted", told.affinity, -1, 1);
-  const peak = told.rebuilt ? Math.max(1, ...told.rebuilt.flat().map(Math.abs)) : 1;
-  drawMatrix("card-rebuilt", told.rebuilt, -peak, peak);
-  const far = told.distances.length ? Math.max(1e-9, ...told.distances.flat()) : 1;
-  drawMatrix("card-distances", told.distances.length ? told.distances : null, far, 0);
-  drawCurve(told.residuals);
+  drawMatrix("card-wanted", data.affinity, -1, 1);
+  const peak = data.rebuilt ? Math.max(1, ...data.rebuilt.flat().map(Math.abs)) : 1;
+  drawMatrix("card-rebuilt", data.rebuilt, -peak, peak);
+  const far = data.distances.length ? Math.max(1e-9, ...data.distances.flat()) : 1;
+  drawMatrix("card-distances", data.distances.length ? data.distances : null, far, 0);
+  drawCurve(data.residuals);
   drawBook();
 }
 
-function share(colour, other, part) {
+function blend(colour, other, part) {
   return colour.map((channel, place) => Math.round(channel + (other[place] - channel) * part));
 }
 
@@ -39,10 +39,10 @@ function colours() {
   return { near: read("--near"), middle: read("--middle"), far: read("--far") };
 }
 
-// From `far` over a quiet middle to `near`.
+// From `far` through `middle` to `near`.
 function shade(value, low, high, { near, middle, far }) {
   const part = Math.min(1, Math.max(0, (value - low) / (high - low || 1)));
-  return part < 0.5 ? share(far, middle, part * 2) : share(middle, near, part * 2 - 1);
+  return part < 0.5 ? blend(far, middle, part * 2) : blend(middle, near, part * 2 - 1);
 }
 
 function drawMatrix(card, rows, low, high) {
@@ -50,20 +50,20 @@ function drawMatrix(card, rows, low, high) {
   $(card).hidden = rows === null;
   if (rows === null) return;
   const n = rows.length;
-  const canvas = element("canvas", { width: n, height: n, role: "img", "aria-label": `${n} by ${n} matrix of ${told.kind}` });
+  const canvas = element("canvas", { width: n, height: n, role: "img", "aria-label": `${n} by ${n} matrix of ${data.kind}` });
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(n, n);
   const palette = colours();
   rows.flat().forEach((value, at) => pixels.data.set([...shade(value, low, high, palette), 255], at * 4));
   context.putImageData(pixels, 0, 0);
-  const said = element("p", { class: "readout quiet" }, n <= 12 ? told.names.join(" · ") : `${n} of ${told.of} ${told.kind}`);
+  const readout = element("p", { class: "readout quiet" }, n <= 12 ? data.names.join(" · ") : `${n} of ${data.of} ${data.kind}`);
   canvas.addEventListener("pointermove", (event) => {
     const box = canvas.getBoundingClientRect();
     const column = Math.min(n - 1, Math.max(0, Math.floor((event.clientX - box.left) / box.width * n)));
     const row = Math.min(n - 1, Math.max(0, Math.floor((event.clientY - box.top) / box.height * n)));
-    said.textContent = `${told.names[row]} – ${told.names[column]}: ${rows[row][column].toFixed(2)}`;
+    readout.textContent = `${data.names[row]} – ${data.names[column]}: ${rows[row][column].toFixed(2)}`;
   });
-  holder.replaceChildren(canvas, said);
+  holder.replaceChildren(canvas, readout);
 }
 
 function drawCurve(residuals) {
@@ -94,18 +94,18 @@ function drawCurve(residuals) {
 }
 
 function drawBook() {
-  $("card-book").hidden = told.codes.length === 0;
-  const largest = Math.max(...told.weights.map(Math.abs), 1e-9);
-  const bars = told.weights.map((weight) => {
+  $("card-book").hidden = data.codes.length === 0;
+  const largest = Math.max(...data.weights.map(Math.abs), 1e-9);
+  const bars = data.weights.map((weight) => {
     const bar = element("i", { class: weight < 0 ? "weight negative" : "weight", title: weight.toFixed(3) });
     bar.style.height = `${(2 + 26 * Math.abs(weight) / largest).toFixed(1)}px`;
     return bar;
   });
   const head = element("div", { class: "entry" }, element("span", { class: "name quiet" }, "weights"), element("span", { class: "strip weights" }, ...bars));
-  const rows = told.codes.map((code, place) => {
+  const rows = data.codes.map((code, place) => {
     const bits = element("span", { class: "strip", role: "img", "aria-label": code.map((sign) => (sign > 0 ? "+" : "−")).join("") });
     bits.append(...code.map((sign) => element("b", { class: sign > 0 ? "plus" : "minus" })));
-    return element("div", { class: "entry" }, element("span", { class: "name", title: told.names[place] }, told.names[place]), bits);
+    return element("div", { class: "entry" }, element("span", { class: "name", title: data.names[place] }, data.names[place]), bits);
   });
   $("card-book").querySelector(".book").replaceChildren(head, ...rows);
 }
@@ -119,7 +119,7 @@ async function followMap(info, choose) {
     found = await get("map");
   }
   const n = found.points.length;
-  $("map-state").textContent = found.state === "ready" ? `t-SNE of ${n.toLocaleString("en")} codes; press a point to search with it.` : `The map ${found.state}.`;
+  $("map-state").textContent = found.state === "ready" ? `t-SNE of ${n.toLocaleString("en")} codes; click a point to search with it.` : `The map ${found.state}.`;
   if (n) drawMap(found.points, choose);
 }
 
@@ -129,7 +129,7 @@ function drawMap(points, choose) {
   const [width, height] = [1000, 640];
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Map of ${points.length} items by their codes` });
   const edge = 60;
-  const here = new Map(); // items of one code lie on one point; they are spread around it like sunflower seeds
+  const here = new Map(); // items with equal codes share a point; they are spread around it in a spiral
   for (const point of points) {
     const place = `${point.x} ${point.y}`;
     const rank = here.get(place) ?? 0;

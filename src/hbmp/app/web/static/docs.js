@@ -1,4 +1,4 @@
-// The API as /openapi.json tells it, without the usual page that loads its parts from elsewhere.
+// The API from /openapi.json, without a page that loads scripts from elsewhere.
 import { element, get } from "./api.js";
 
 const api = await get("openapi.json");
@@ -25,14 +25,14 @@ function fields(title, schema) {
 
 for (const [path, verbs] of Object.entries(api.paths)) {
   for (const [verb, about] of Object.entries(verbs)) {
-    const asked = about.requestBody?.content?.["application/json"];
+    const json = about.requestBody?.content?.["application/json"];
     const form = about.requestBody?.content?.["multipart/form-data"];
     const answer = about.responses["200"]?.content?.["application/json"]?.schema;
-    const example = asked?.example && `curl -X POST ${location.origin}${path} -H 'Content-Type: application/json' -d '${JSON.stringify(asked.example)}'`;
+    const example = json?.example && `curl -X POST ${location.origin}${path} -H 'Content-Type: application/json' -d '${JSON.stringify(json.example)}'`;
     document.getElementById("api").append(element("article", { class: "panel" },
       element("h2", {}, element("b", {}, verb.toUpperCase()), element("code", {}, path)),
       element("p", { class: "quiet" }, about.description ?? ""),
-      ...fields("JSON body", asked?.schema),
+      ...fields("JSON body", json?.schema),
       ...fields("or a form", form?.schema),
       ...fields("Answer", answer),
       ...(example ? [element("pre", {}, element("code", {}, example))] : [])));
