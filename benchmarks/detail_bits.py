@@ -23,7 +23,7 @@ import numpy as np
 import hbmp
 from hbmp import hamming, metrics
 from hbmp.methods.hbmp.detail import DetailBits, join_weights
-from hbmp.methods.hbmp.detail_choice import Part, choose_details
+from hbmp.methods.hbmp.detail_choice import ScoredRows, choose_details
 
 
 def measure(task, queries, codes, weights=None) -> tuple[float, float]:
@@ -52,7 +52,9 @@ def compare(task, label_scores, weights_for, n_bits) -> dict:
         "label_first": metrics.self_first_share(codes, task["database"][0]),
         "label_tied": metrics.tied_share(hamming.signs(query), codes, bit_weights=weights),
     }
-    choice = choose_details(Part(train, *task["train"]), Part(held, *task["held"]), weights_for, random_state=0)
+    choice = choose_details(
+        ScoredRows(train, *task["train"]), ScoredRows(held, *task["held"]), weights_for, random_state=0
+    )
     row["detail_bits"], row["total"], row["total_real"] = choice.n_bits, choice.total, choice.total_real
     if choice.n_bits == 0:
         return row

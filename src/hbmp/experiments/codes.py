@@ -166,7 +166,7 @@ def first_bits(codes: Codes, method: Any, n_bits: int) -> Codes:
     """
     book = method.codebook_
     scores = None if codes.query_scores is None else codes.query_scores[:, :n_bits]
-    facts = {**codes.facts, "relative_residual": float(book.relative_residuals[n_bits])}
+    facts = {**codes.facts, "relative_residual": float(book.relative_residuals[min(n_bits, book.n_bits)])}
     weights = method.weights_for(n_bits)
     facts["negative_weights"] = int((weights < 0).sum())
     facts.pop("unmatched_bits", None)  # counts the errors of all bits

@@ -60,6 +60,11 @@ def to_onnx(model: Any, path: str | Path) -> Path:
     except ImportError:
         raise ImportError("to_onnx needs onnx: pip install 'hbmp[export]'.") from None
     check_is_fitted(model)
+    if getattr(model, "detail_bits_", 0):
+        raise ValueError(
+            f"The {model.detail_bits_} detail bits depend on one another, which ONNX cannot express simply. Fit with "
+            "detail_bits=0, or save this model with model.save(path)."
+        )
     function = getattr(model, "function_", model)
     kernel = function if isinstance(function, Kernel) else None
     proto = _encoder(model, _layers_of(model, kernel.linear_ if kernel else function), kernel)

@@ -36,7 +36,7 @@ def _from_book(book, database: Database) -> dict[str, Any]:
     affinity = None if book.affinity is None else book.affinity.block(shown, shown, device="cpu")
     codes = book.codes[shown]
     rebuilt = ((codes * book.weights) @ codes.T.astype(float) + book.intercept) / book.scale
-    weights = database.index.bit_weights  # the weights of searches, which may be shrunk
+    weights = database.index.bit_weights[: codes.shape[1]]  # of searches, which may be shrunk; details follow
     described = _described(names, codes, weights, kind=kind, of=len(book.codes), residuals=book.relative_residuals)
     return {**described, "affinity": None if affinity is None else _rows(affinity), "rebuilt": _rows(rebuilt)}
 

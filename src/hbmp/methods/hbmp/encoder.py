@@ -2,10 +2,13 @@
 
 A hash function gives `n_bits` bit scores, then a score for each label where labels are learned. Labels vote on bits
 (`label_votes`), and a real-valued query adds what it is worth to agree with the labels it expects (`label_queries`).
+Detail bits follow (`detail`): they depend on the features and on the signs of the label bits alone.
 
-    scores     (n, n_bits + labels)   of the hash function
-    odds       (n, n_bits)            log-odds of the bits: bit scores, blended with the votes; their signs are the code
-    project    (n, n_bits)            the same signs, sized for real-valued queries
+    scores     (n, n_bits + labels)    of the hash function
+    odds       (n, n_bits)             log-odds of the label bits: bit scores, blended with the votes
+    details    (n, details)            scores of the detail bits
+    signs      (n, n_bits + details)   odds, details; their signs are the code
+    project    (n, n_bits + details)   the same signs, sized for real-valued queries
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from sklearn.base import clone
 from hbmp import hamming
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
+from hbmp.methods.hbmp.detail import DetailBits
 from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
 from hbmp.methods.hbmp.label_votes import LabelVotes, blend, label_targets, make_votes
 from hbmp.methods.hbmp.plan import Plan
@@ -45,18 +49,19 @@ class Encoder:
     """A trained hash function with what turns its scores into bits."""
 
     function: HashFunction
-    n_bits: int
+    n_bits: int  # that the function gives: label bits
     label_share: float = 0.0
     votes: LabelVotes | None = None
     queries: LabelQueries | None = None
-    unmatched: float = 0.0  # share of the training rows' bits that miss their target
+    unmatched: float = 0.0  # share of the training rows' label bits that miss their target
+    detail: DetailBits | None = None
 
     @classmethod
     def fit(cls, X, y, target: Target, plan: Plan, seed: int) -> Encoder:
         """Train the plan's hash function on the target codes."""
         labels = label_targets(y) if plan.learns_labels else None
-        encoder = cls(_trained(X, labels, target, plan, seed), plan.n_bits, plan.label_share)
-        codes = target.book.codes[:, : plan.n_bits]
+        encoder = cls(_trained(X, labels, target, plan, seed), plan.n_label_bits, plan.label_share)
+        codes = target.book.codes[:, : plan.n_label_bits]
         if labels is not None:
             encoder.votes = make_votes(labels, target.affinity, codes)
         scores = encoder.scores(X)
@@ -65,6 +70,9 @@ class Encoder:
         encoder.unmatched = float((found != codes[target.item_of]).mean())
         if labels is not None and plan.label_queries:
             encoder.queries = make_queries(found, labels, scores.labels.shape[1]).levelled(odds, scores.labels)
+        if plan.detail_bits:
+            size = plan.detail_total_real / plan.detail_total
+            encoder.detail = DetailBits().fit(X, odds, plan.detail_bits, size=size, random_state=seed)
         return encoder
 
     @property
@@ -78,8 +86,12 @@ class Encoder:
         return Scores(found[:, columns.bits], found[:, columns.labels])
 
     def odds(self, X) -> np.ndarray:
-        """Log-odds of the bits, (n, n_bits)."""
+        """Log-odds of the label bits, (n, n_bits)."""
         return self.odds_of(self.scores(X))
+
+    def sign_scores(self, X) -> np.ndarray:
+        """Scores whose signs are the code."""
+        return self._with_details(X, self.odds(X))
 
     def odds_of(self, scores: Scores) -> np.ndarray:
         """The same from scores."""
@@ -88,10 +100,14 @@ class Encoder:
         return blend(scores.bits, self.votes.expected_codes(scores.labels), self.label_share)
 
     def project(self, X) -> np.ndarray:
-        """Scores of real-valued queries, (n, n_bits); their signs are those of `odds`."""
+        """Scores of real-valued queries; they have the signs of `sign_scores`."""
         scores = self.scores(X)
         odds = self.odds_of(scores)
-        return odds if self.queries is None else self.queries.ask(odds, scores.labels)
+        return self._with_details(X, odds if self.queries is None else self.queries.ask(odds, scores.labels))
+
+    def _with_details(self, X, label_scores: np.ndarray) -> np.ndarray:
+        """Label scores, then detail scores."""
+        return label_scores if self.detail is None else np.hstack([label_scores, self.detail.project(X, label_scores)])
 
 
 def _trained(X, labels, target: Target, plan: Plan, seed: int) -> HashFunction:
@@ -116,7 +132,7 @@ def _trained(X, labels, target: Target, plan: Plan, seed: int) -> HashFunction:
         if (affine := objective.affine(n_scores)) is not None:
             function.rescale(*affine)
     if plan.extra_bits:
-        function.drop(range(plan.n_bits, book.n_bits))
+        function.drop(range(plan.n_label_bits, book.n_bits))
     return function
 
 

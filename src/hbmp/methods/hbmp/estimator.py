@@ -4,7 +4,9 @@ plan       every "auto" resolved                         `plan.resolve`
 stage 1    who should be close (HBMP Eq. 1 to 3)              `targets.pursue`
 stage 2    target codes, one rank-one step per bit       `targets.pursue`, `hbmp.infer_codes`
            which target codes, on held-out rows          `select.select`
+           how many bits rank within a class             `select.spare_bits`
 stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.Encoder`, `objective.Objective`
+           bits that rank within a class                 `detail.DetailBits`
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.images import is_images
+from hbmp.methods.hbmp.detail import join_weights
 from hbmp.methods.hbmp.encoder import Encoder
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
-from hbmp.methods.hbmp.select import select
+from hbmp.methods.hbmp.select import select, spare_bits
 from hbmp.methods.hbmp.targets import Target, infer, pursue, shrink
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.codebook import CodeBook
@@ -68,6 +71,10 @@ class HBMP(Hasher):
         Whether each bit learns from a bootstrap sample of its own.
     extra_bits : int or "auto", default="auto"
         Bits that are learned beside the `n_bits` and then dropped.
+    detail_bits : int or "auto", default=0
+        How many of the `n_bits` rank items within a class. They come last and encode what the label bits leave
+        unexplained of the features. "auto" chooses the number on held-out training rows; it is 0 without labels, for
+        images and below 200 rows. See docs/bits.md.
     label_share : float or "auto", default="auto"
         Weight of the votes of predicted labels in each bit, from 0 to 1. With 0 no label scores are learned.
     label_queries : bool or "auto", default="auto"
@@ -105,7 +112,9 @@ class HBMP(Hasher):
     bit_weights_ : ndarray of shape (n_bits,)
         Weight of each bit in the distance.
     codebook_ : CodeBook
-        Target codes of the classes, label sets or rows, with the residuals of the pursuit.
+        Target codes of the classes, label sets or rows, with the residuals of the pursuit. Without the detail bits.
+    detail_bits_ : int
+        Number of detail bits, at the end of the code.
     plan_ : Plan
         Every decision of this fit.
     encoder_ : Encoder
@@ -115,7 +124,7 @@ class HBMP(Hasher):
     recall_ : RecallEstimate or None
         Without labels: recall of the nearest rows, measured on held-out training rows.
     unmatched_ : float
-        Share of bits of the training rows that miss their target.
+        Share of label bits of the training rows that miss their target.
     n_features_in_ : int
         Number of features; absent for images.
 
@@ -156,6 +165,7 @@ class HBMP(Hasher):
         neighbours: Switch = "auto",
         bagging: Switch = "auto",
         extra_bits: int | Literal["auto"] = "auto",
+        detail_bits: int | Literal["auto"] = 0,
         label_share: Share = "auto",
         label_queries: Switch = "auto",
         weight_share: Share = "auto",
@@ -182,6 +192,7 @@ class HBMP(Hasher):
         self.neighbours = neighbours
         self.bagging = bagging
         self.extra_bits = extra_bits
+        self.detail_bits = detail_bits
         self.label_share = label_share
         self.label_queries = label_queries
         self.weight_share = weight_share
@@ -236,6 +247,7 @@ class HBMP(Hasher):
             "neighbours": False,
             "bagging": False,
             "extra_bits": 0,
+            "detail_bits": 0,
             "label_share": 0,
             "label_queries": False,
             "weight_share": 1,
@@ -260,6 +272,7 @@ class HBMP(Hasher):
         X = self._items(X, y, rng)
         targets = pursue(plan, X, y, draw_seed(rng))
         target = select(targets, plan, X, y, rng)
+        target, plan = spare_bits(target, plan, X, y, rng)
         encoder = Encoder.fit(X, y, target, plan, draw_seed(rng))
         self._adopt(encoder, target, plan, labelled=y is not None)
 
@@ -280,14 +293,17 @@ class HBMP(Hasher):
     def _adopt(self, encoder: Encoder, target: Target, plan: Plan, *, labelled: bool) -> None:
         """Keep what was learned and how."""
         self.plan_, self.encoder_ = plan.settled(target.settings), encoder
-        book = target.book
-        self.codebook_ = book.prefix(self.n_bits) if plan.extra_bits else book
+        if encoder.detail is not None:
+            self.plan_ = self.plan_.explained(encoder.detail.unexplained_)
+        self.codebook_ = target.first_bits(plan.n_label_bits).book
         if not labelled:
             self.codebook_.affinity = None  # the hash function places instances
         self._finish()
 
     def _finish(self) -> None:
         self.bit_weights_ = shrink(self.codebook_.weights, self.plan_.weight_share)
+        if (detail := self.encoder_.detail) is not None:
+            self.bit_weights_ = join_weights(self.bit_weights_, detail.weights_, self.plan_.detail_total)
         self.unmatched_ = self.encoder_.unmatched
         self.function_ = self.encoder_.function
         self.recall_ = getattr(self.function_, "recall_", None)
@@ -296,7 +312,7 @@ class HBMP(Hasher):
         return self.encoder_.project(X)
 
     def _sign_scores(self, X) -> np.ndarray:
-        return self.encoder_.odds(X)
+        return self.encoder_.sign_scores(X)
 
     def weights_for(self, k: int) -> np.ndarray:
         """Weights of the first `k` bits, which are a code of their own.
@@ -311,10 +327,20 @@ class HBMP(Hasher):
         ndarray of shape (k,)
         """
         check_is_fitted(self)
+        if self.codebook_.n_bits < k <= self.n_bits:
+            return self.bit_weights_[:k].copy()
         return shrink(self.codebook_.weights_for(k), self.plan_.weight_share)
+
+    @property
+    def detail_bits_(self) -> int:
+        """Number of detail bits."""
+        return self.plan_.detail_bits
 
     def codes_for(self, labels) -> np.ndarray:
         """Target codes of classes or label sets; label sets never seen in training are placed among the known ones.
+
+        A label has no detail bits. With `detail_bits_` > 0, search the index with these codes by their length:
+        `index.search(codes, k, n_bits=codes.shape[1], bit_weights=model.weights_for(codes.shape[1]))`.
 
         Parameters
         ----------
@@ -323,7 +349,7 @@ class HBMP(Hasher):
 
         Returns
         -------
-        ndarray of shape (m, n_bits), int8
+        ndarray of shape (m, n_bits - detail_bits_), int8
 
         Raises
         ------

@@ -19,7 +19,9 @@
 | extra_bits      | 0                              | 0                     | many: up to 48 bits | 0                   |
 | normalise       | no                             | no                    | many: yes           | no                  |
 | item_weights    | none                           | "count"               | none                | "count"             |
+| detail_bits     | chosen, below 200 rows 0       | the same              | 0                   | 0                   |
 
+The last row is what "auto" stands for; by default there are no detail bits.
 Below `FEWEST` rows the feature share of classes is 0.5. Label sets overlap where there are more than twice as many
 of them as labels. Without labels there is one decision: "auto" settings rebuild the features, any other affinity is
 inferred on the rows themselves, with the weights of the pursuit.
@@ -44,6 +46,7 @@ from hbmp.functions.linear import Linear
 from hbmp.functions.mlp import MLP
 from hbmp.images import is_images
 from hbmp.methods._shared.function import copied, function_for, suited_to
+from hbmp.methods.hbmp.detail_choice import DetailChoice
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 FEATURE_SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
@@ -95,9 +98,12 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every decision of a fit. `feature_share`, `centre_share` and `intercept` may be tuples: menus to choose from."""
+    """Every decision of a fit. `feature_share`, `centre_share` and `intercept` may be tuples: menus to choose from.
 
-    n_bits: int = 32
+    Weights of detail bits are in label bits, see `detail_choice`.
+    """
+
+    n_bits: int = 32  # label bits and detail bits
     unlabelled: bool = False  # bits that rebuild the features
     affinity: BaseEstimator | None = None  # of the labels or distances alone, not fitted
     feature_share: Any = 0.0
@@ -115,6 +121,15 @@ class Plan:
     bagging: bool = False
     extra_bits: int = 0
     normalise: bool = False
+    detail_bits: Any = 0  # "auto" until `with_details`
+    detail_total: float = 0.0  # sum of their weights
+    detail_total_real: float = 0.0  # the same for real-valued queries
+    unexplained: tuple[float, ...] = ()  # share of the features left by nothing, by label bits and by all bits
+
+    @property
+    def n_label_bits(self) -> int:
+        """Bits that the pursuit infers; all of them until the number of detail bits is chosen."""
+        return self.n_bits - (0 if _is_auto(self.detail_bits) else self.detail_bits)
 
     @property
     def open(self) -> bool:
@@ -134,6 +149,16 @@ class Plan:
     def settled(self, settings: TargetSettings) -> Plan:
         """The same plan with nothing open."""
         return replace(self, **vars(settings))
+
+    def with_details(self, choice: DetailChoice) -> Plan:
+        """The same plan with these detail bits."""
+        if not choice.n_bits:
+            return replace(self, detail_bits=0)
+        return replace(self, detail_bits=choice.n_bits, detail_total=choice.total, detail_total_real=choice.total_real)
+
+    def explained(self, shares) -> Plan:
+        """The same plan with the shares of the features that are left unexplained."""
+        return replace(self, unexplained=tuple(round(float(share), 4) for share in shares))
 
     def as_dict(self) -> dict[str, Any]:
         """Decisions by name, as JSON can hold them; parts by their class."""
@@ -157,6 +182,7 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
     if facts.images and not facts.labelled:
         raise ValueError("Images are hashed by their labels: pass y. Without labels, pass features of the images.")
     plan = Plan(n_bits=int(params["n_bits"]), n_classes=facts.n_classes, inference=_inference(params, facts))
+    plan = _with_details(plan, params["detail_bits"], facts)
     if not facts.labelled and _rebuilds(params):
         weight_share = 1.0 if _is_auto(params["weight_share"]) else float(params["weight_share"])
         return replace(plan, unlabelled=True, feature_share=1.0, weight_share=weight_share)
@@ -246,6 +272,21 @@ def _label_share(params: Mapping[str, Any], facts: DataFacts) -> float | None:
     return 0.25 if facts.images or facts.n_labels else 0.5
 
 
+def _with_details(plan: Plan, given, facts: DataFacts) -> Plan:
+    """The number of detail bits, or "auto" where it is chosen on held-out rows."""
+    possible = facts.labelled and not facts.images
+    if _is_auto(given):
+        return replace(plan, detail_bits="auto" if possible and facts.n_rows >= FEWEST else 0)
+    if given and not possible:
+        reason = (
+            "Detail bits are learned from feature vectors, found images."
+            if facts.images
+            else "Without labels every bit is learned from the features already."
+        )
+        raise ValueError(f"{reason} Leave detail_bits at 0, or use 'auto'.")
+    return plan.with_details(DetailChoice(int(given)))
+
+
 def _inference(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
     """Arguments of `infer_codes` that are the same for every candidate."""
     names = ("scheme", "improve", "diagonal", "restarts", "weighting", "ridge", "refine", "device")
@@ -288,6 +329,12 @@ def check(params: Mapping[str, Any]) -> None:
     whole = isinstance(extra, Integral) and not isinstance(extra, bool)
     if not _is_auto(extra) and not (whole and extra >= 0):
         raise ValueError(f"extra_bits must be 'auto' or a number of bits from 0 on, found {extra!r}.")
+    details, most = params["detail_bits"], params["n_bits"] - 1
+    whole = isinstance(details, Integral) and not isinstance(details, bool)
+    if not _is_auto(details) and not (whole and 0 <= details <= most):
+        raise ValueError(
+            f"detail_bits must be 'auto' or a number of bits from 0 to n_bits - 1 = {most}, found {details!r}."
+        )
 
 
 def _is_auto(value) -> bool:

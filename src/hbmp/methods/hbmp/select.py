@@ -11,6 +11,8 @@ the bits on kernel features, whose one factorisation serves all bits of all cand
 A fifth of the rows is held out and queries twice: each other, as new items of a database would, and the rows that were
 learned from. A candidate's score is the mean of both mAPs; for multi-label rows each is the mean of the full ranking's
 and of its first twentieth.
+
+How many bits can be spared for details (`detail_choice`) is decided for the best candidate, on the scores of its probe.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from hbmp._core.seeds import draw_seed
 from hbmp.functions.kernel import squared_distances
 from hbmp.hamming import signs
+from hbmp.methods.hbmp.detail_choice import ScoredRows, choose_details
 from hbmp.methods.hbmp.label_votes import label_targets
 from hbmp.methods.hbmp.plan import Plan
-from hbmp.methods.hbmp.targets import Target
+from hbmp.methods.hbmp.targets import Target, shrink
 from hbmp.metrics import mean_average_precision, self_retrieval_map
 
 _HELD, _MOST_HELD, _MOST_LEARNED = 0.2, 1000, 4000
@@ -37,9 +41,27 @@ def select(targets: list[Target], plan: Plan, X, y, rng: np.random.Generator) ->
     if not plan.open:
         return targets[0]
     held_out = HeldOut.split(X, label_targets(y), rng)
-    codes = held_out.probe([target.book.codes[target.item_of, : plan.n_bits] for target in targets])
+    codes = held_out.probe([target.book.codes[target.item_of, : plan.n_label_bits] for target in targets])
     scores = [round(float(held_out.retrieval(held, learned)), 4) for held, learned in codes]
     return targets[scores.index(max(scores))]
+
+
+def spare_bits(target: Target, plan: Plan, X, y, rng: np.random.Generator) -> tuple[Target, Plan]:
+    """Target and plan with the number of detail bits that held-out rows allow, where the plan leaves it open."""
+    if plan.detail_bits != "auto":
+        return target, plan
+    held_out, book = HeldOut.split(X, label_targets(y), rng), target.book
+    [scores] = held_out.scores([book.codes[target.item_of, : plan.n_bits]])
+    held, learned = (
+        ScoredRows(of_rows, X[rows], held_out.labels[rows])
+        for of_rows, rows in zip(scores, (held_out.held, held_out.learned), strict=True)
+    )
+
+    def label_weights(k: int) -> np.ndarray:
+        return shrink(book.weights_for(k), plan.weight_share)
+
+    plan = plan.with_details(choose_details(learned, held, label_weights, random_state=draw_seed(rng)))
+    return target.first_bits(plan.n_label_bits + plan.extra_bits), plan
 
 
 @dataclass(frozen=True)
@@ -60,6 +82,10 @@ class HeldOut:
 
     def probe(self, codes: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each candidate the codes that a probe gives to held-out and to learned rows; codes: of all rows."""
+        return [(signs(held), signs(learned)) for held, learned in self.scores(codes)]
+
+    def scores(self, codes: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The same before the signs."""
         targets = np.concatenate([of_rows[self.learned] for of_rows in codes], axis=1).astype(np.float32)
         learned, held = self._kernel_features()
         centre, level = learned.mean(axis=0), targets.mean(axis=0)
@@ -69,7 +95,7 @@ class HeldOut:
         gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
         weights = cho_solve(cho_factor(gram, overwrite_a=True), learned.T @ (targets - level))
         ends = np.cumsum([of_rows.shape[1] for of_rows in codes])[:-1]
-        parts = [np.split(signs(rows @ weights + level), ends, axis=1) for rows in (held, learned)]
+        parts = [np.split(rows @ weights + level, ends, axis=1) for rows in (held, learned)]
         return list(zip(*parts, strict=True))
 
     def _kernel_features(self) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ features of classes or label sets are, and the code book that the pursuit infers
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class Target:
         """The row of each instance in the code book, (n,)."""
         return self.affinity.item_of_
 
+    def first_bits(self, n_bits: int) -> Target:
+        """The same target with the first bits of its codes."""
+        return self if n_bits == self.book.n_bits else replace(self, book=self.book.prefix(n_bits))
+
 
 def pursue(plan: Plan, X, y, seed: int) -> list[Target]:
     """The candidates for the target codes, one for each of `plan.target_settings()`."""
@@ -45,7 +49,7 @@ def pursue(plan: Plan, X, y, seed: int) -> list[Target]:
 
 def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False) -> CodeBook:
     """The code book of one fitted affinity."""
-    n_bits = plan.n_bits + plan.extra_bits
+    n_bits = plan.n_label_bits + plan.extra_bits
     return infer_codes(affinity, n_bits, intercept=intercept, tol=0, random_state=seed, **plan.inference)
 
 
