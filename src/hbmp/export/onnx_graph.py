@@ -124,13 +124,6 @@ def _votes(votes: LabelVotes, share: float, nodes: list[Any], constants: dict[st
     """Add the nodes that blend `bit_scores` with the log-odds of the label votes; return the name of the output."""
     from onnx import helper
 
-<<<<<<< HEAD
-    from hbmp.methods.hbmp.label_votes import CERTAIN
-
-    votes, share = encoder.votes, encoder.label_share
-    assert votes is not None
-=======
->>>>>>> app
     constants |= {
         "label_rows": votes.label_rows.T,
         "prior": votes.prior,
