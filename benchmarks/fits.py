@@ -108,11 +108,11 @@ def line(name: str, facts: dict, peer: dict) -> str:
 
 
 def table(kept: dict) -> str:
-    """The numbers as Markdown, quickest first."""
+    """The numbers as Markdown, fastest first."""
     setting, about, found = kept["setting"], kept["machine"], kept["methods"]
     peer = found[PEER]["seconds"]
     lines = [
-        f"Fitting {setting['rows']:,} × {setting['dimensions']} made features, {setting['bits']} bits, on "
+        f"Fitting {setting['rows']:,} × {setting['dimensions']} synthetic features, {setting['bits']} bits, on "
         f"{about['cpu']}, {about['cores']} cores; memory is the peak of the whole process.",
         "",
         f"| method | seconds | × `{PEER}` | memory |",

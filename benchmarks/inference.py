@@ -76,7 +76,7 @@ def timed(call, repeats=1):
 
 
 def against_the_straight_way():
-    """Label sets, 16 bits: 50x faster than the straight way is asked for at n = 400, at an equal or lower residual."""
+    """Label sets, 16 bits. Target: 50 times faster than the direct method at n = 400, residual not higher."""
     return {str(n): straight_case(n) for n in (400, 1000)}
 
 
@@ -99,7 +99,7 @@ def straight_case(n):
 
 
 def nuswide(path):
-    """4,580 label sets, 64 bits, regress with one-flip: at most 20 s and 1 GB; residual at 48 bits at most 0.565."""
+    """4,580 label sets, 64 bits, regress, one-flip. Target: 20 s, 1 GB, residual 0.565 at 48 bits."""
     stored = np.load(path)
     labels = stored["labels"][:, stored["top21"]]
     affinity = SharedLabels().fit(None, labels[labels.any(axis=1)])
@@ -115,7 +115,7 @@ def nuswide(path):
 
 
 def growth():
-    """Low-rank affinities, 8 bits: ten times the items, at most twelve times the time; a million within 8 GB."""
+    """Low-rank affinities, 8 bits. Target: ten times the items in twelve times the time; a million in 8 GB."""
     found = {}
     for name, make in {
         "same_class": lambda n: SameClass(items="instances").fit(None, np.arange(n) % 1000),

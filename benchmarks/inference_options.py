@@ -105,7 +105,7 @@ def run(folder, seeds, bits, sets):
 
 
 def table():
-    """The stored results as Markdown, one table a data set; a cell holds one number for each code length."""
+    """The stored results as Markdown, one table per data set; a cell holds one number per code length."""
     rows = json.loads(RESULTS.read_text())["rows"]
     bits = sorted({row["bits"] for row in rows})
     lengths = " / ".join(map(str, bits))
@@ -113,9 +113,9 @@ def table():
     for name in dict.fromkeys(row["data"] for row in rows):
         seeds = sorted({row["seeds"] for row in rows if row["data"] == name})
         lines = [
-            f"**{name}**, mean over {' or '.join(map(str, seeds))} seeds",
+            f"**{name}**, seeds per cell: {' or '.join(map(str, seeds))}",
             "",
-            "| option | relative residual | nearest target codes, bits apart | mAP plain | mAP weighted |",
+            "| option | relative residual | distance of the nearest target codes | mAP plain | mAP weighted |",
             "|:---|---:|---:|---:|---:|",
         ]
         for option in dict.fromkeys(row["option"] for row in rows if row["data"] == name):

@@ -221,14 +221,14 @@ def table(result):
     machine = result["machine"]
     lines = [
         f"`{result['command'].strip()}`: {result['items']:,} codes of {result['bits']} bits, {machine['cores']} cores, "
-        f"FAISS {machine['faiss']} ({machine['instructions']}). Throughput over that of {result['yardstick']} in the "
-        "same run, which answers the unweighted question; more is better.",
+        f"FAISS {machine['faiss']} ({machine['instructions']}). Throughput relative to "
+        f"{result['yardstick']} in the same run, which searches without weights; higher is better.",
     ]
     if machine["load_before"] >= _IDLE:
         lines += [
             "",
-            f"Other programs were running (load {machine['load_before']:g}), and threads that wait for each other then "
-            "measure those: the columns for several threads are left out here and stand in the JSON.",
+            f"Other programs were running (load {machine['load_before']:g}), which distorts runs of several "
+            "threads. Their columns are left out here and are in the JSON file.",
         ]
     for batch in sorted({row["batch"] for row in result["throughput"]}, reverse=True):
         rows = [row for row in result["throughput"] if row["batch"] == batch]
@@ -256,7 +256,7 @@ def table(result):
         lines += [f"| {label} | " + " | ".join(f"{fact[key]:.2f}" for fact in result["facts"]) + " |"]
     for engine in result["facts"][0]["bytes_per_code_byte"]:
         sizes = [fact["bytes_per_code_byte"][engine] for fact in result["facts"]]
-        lines += [f"| bytes held a code byte, {engine} | " + " | ".join(f"{size:.2f}" for size in sizes) + " |"]
+        lines += [f"| bytes in memory per code byte, {engine} | " + " | ".join(f"{size:.2f}" for size in sizes) + " |"]
     lines += [
         "",
         "| streamed in, weighted, flat | " + " | ".join(f"{run['items']:,}" for run in result["streams"]) + " |",

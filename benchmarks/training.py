@@ -276,26 +276,26 @@ def against_limits(found: dict, per_image: dict, top: dict) -> dict:
 
 
 def table(report: dict) -> str:
-    """The numbers as Markdown: images a second, a row a step, a column a batch size."""
+    """The numbers as Markdown: images per second, one row per step, one column per batch size."""
     about, limits_, against = report["machine"], report["limits"], report["against_limits"]
     batches = sorted(report["training"], key=int)
     rows = {batch: report["training"][batch]["images_per_second"] for batch in batches}
     names = max(rows.values(), key=len)
     lines = [
-        f"{report['what']}, {report['precision']}, on {about.get('gpu') or about['cpu']}; images a second.",
+        f"{report['what']}, {report['precision']}, on {about.get('gpu') or about['cpu']}; images per second.",
         "",
-        "| training, a batch of | " + " | ".join(batches) + " |",
+        "| training, batch size | " + " | ".join(batches) + " |",
         "|:---|" + "---:|" * len(batches),
     ]
     for name in names:
         lines.append(f"| {name} | " + " | ".join(_rate_text(rows[batch].get(name)) for batch in batches) + " |")
     if "encoding" in report:
-        lines += ["", "| encoding | images a second |", "|:---|---:|"]
+        lines += ["", "| encoding | images per second |", "|:---|---:|"]
         lines += [f"| {name} | {rate:,.0f} |" for name, rate in report["encoding"].items()]
     lines += [
         "",
-        f"The card multiplies matrices at {limits_['tflops']:,.0f} TFLOP/s and copies {limits_['gb_per_second']:,.0f} "
-        f"GB/s in the same run. The quickest training step uses {against['share_of_product']:.0%} of the first and "
+        f"The GPU multiplies matrices at {limits_['tflops']:,.0f} TFLOP/s and copies {limits_['gb_per_second']:,.0f} "
+        f"GB/s in the same run. The fastest training step uses {against['share_of_product']:.0%} of the first and "
         f"{against['share_of_copy']:.0%} of the second.",
     ]
     return "\n".join(lines)

@@ -1,9 +1,9 @@
-"""The README's picture: handwritten digits that ask for their neighbours, by learned codes and by signs of PCA.
+"""The README's picture: the neighbours of handwritten digits by HBMP codes and by PCA signs.
 
     python scripts/make_pictures.py                 writes docs/pictures/retrieval.png
 
-Both methods get 16 bits an image, learn from the same 1,397 digits and search them with digits neither has seen. The
-three queries are drawn by a seed, one digit each, and not picked for how they come out.
+Both methods use 16 bits per image, train on the same 1,397 digits and search them with unseen digits. The three queries
+are drawn by a seed, one digit each, and not selected by their results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def score(model, database, queries, database_y, query_y) -> float:
 
 
 def draw(path: Path) -> None:
-    """Fit both, search, and draw a block of rows for each."""
+    """Fit both methods, search, and draw one block of rows per method."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -49,7 +49,7 @@ def draw(path: Path) -> None:
     shown = [int(rng.choice(np.flatnonzero(query_y == digit))) for digit in rng.choice(10, 3, replace=False)]
     models = {
         "HBMP": hbmp.HBMP(N_BITS, random_state=SEED).fit(database, database_y),
-        "signs of PCA": hbmp.get_method("pca_sign")(N_BITS, random_state=SEED).fit(database),
+        "PCA signs": hbmp.get_method("pca_sign")(N_BITS, random_state=SEED).fit(database),
     }
     figure = plt.figure(figsize=(11, 2.9), dpi=150, facecolor="white")
     for place, (name, model) in enumerate(models.items()):
@@ -62,7 +62,7 @@ def draw(path: Path) -> None:
         title = f"{name}, {N_BITS} bits: mAP {value:.2f} over {len(queries)} queries"
         figure.text(0.01 + place * 0.5, 0.9, title, fontsize=12, color=INK, fontweight="bold")
         figure.text(
-            0.01 + place * 0.5, 0.815, "the query, then its ten nearest (green: the same digit)", fontsize=9, color=INK
+            0.01 + place * 0.5, 0.815, "the query and its ten nearest (green: same digit)", fontsize=9, color=INK
         )
         for row, query in enumerate(shown):
             _image(figure.add_subplot(block[row, 0]), queries[query], INK, anchor="W")

@@ -119,7 +119,7 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
 
     monkeypatch.setattr(listing, "run", interrupted)
     assert cli.main(["list"]) == 130
-    assert capsys.readouterr().err == "Interrupted. Run the same command to go on.\n"
+    assert capsys.readouterr().err == "Interrupted. Run the same command again to continue.\n"
 
 
 def test_a_reader_that_leaves_early_is_no_error():

@@ -14,14 +14,7 @@ from hbmp._core import catalog
 FOLDERS = ("affinities", "backbones", "datasets", "functions", "methods", "protocols", "stores")
 # Modules whose docstrings are still in the former style. A module that is done leaves this set.
 NOT_YET = {
-    "hbmp.database",
-    "hbmp.datasets",
-    "hbmp.encode",
-    "hbmp.evaluation",
-    "hbmp.export",
     "hbmp.index",
-    "hbmp.protocols",
-    "hbmp.stores",
 }
 
 

@@ -172,9 +172,9 @@ def test_a_table_of_labels_names_the_images_that_count(copied, capsys):
     images = hbmp.Images.from_files([file for file, _ in lines], "photos")
     np.testing.assert_array_equal(database.codes(), hbmp.load("model").transform(images))
     shutil.copy("some.csv", "photos/labels.csv")
-    assert run("index", "model", "photos", "-o", "few", capsys=capsys)["items"] == 3
+    assert run("index", "model", "photos", "-o", "few", "--replace", capsys=capsys)["items"] == 3
     np.save("ids.npy", [30, 20, 10])
-    run("index", "model", "photos", "--ids", "ids.npy", "-o", "few", capsys=capsys)
+    run("index", "model", "photos", "--ids", "ids.npy", "-o", "few", "--replace", capsys=capsys)
     assert hbmp.Database.load("few").paths_of([10, 30]) == [f"photos/{lines[2][0]}", f"photos/{lines[0][0]}"]
     loose = run("index", "model", "queries", "-o", "loose", capsys=capsys)
     assert (loose["items"], loose["labels"]) == (N_QUERIES, False)
@@ -196,7 +196,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
     with monkeypatch.context() as patch:
         patch.setattr(indexing, "_Counted", Stopped)
         assert cli.main(["index", "model", "photos", "-o", "again"]) == 130
-    assert capsys.readouterr().err == "Interrupted. Run the same command to go on.\n"
+    assert capsys.readouterr().err == "Interrupted. Run the same command again to continue.\n"
     assert calls == [64, 200, 200]
     assert not Path("again").exists()
     sentence = refused("index", "model", "queries", "-o", "again", capsys=capsys)

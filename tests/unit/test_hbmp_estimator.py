@@ -69,7 +69,7 @@ def test_targets_are_the_codes_of_each_instances_item(blobs):
 def test_codes_for_classes_never_seen(blobs):
     X, y = blobs
     model = small(12, feature_share=0).fit(X, y)
-    codes = model.codes_for([2, 99, -7])
+    codes = model.codebook_.encode([2, 99, -7])
     np.testing.assert_array_equal(codes[0], model.codebook_.codes[2])
     assert set(np.unique(codes)) <= {-1, 1}
     best = _least_squares_code(model, -np.ones(4))  # a class apart from all four

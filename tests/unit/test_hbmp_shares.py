@@ -63,7 +63,7 @@ def test_a_constant_is_free_where_it_is_asked_for(label_rows, blobs):
     X, _ = blobs
     assert small(intercept=True).fit(X, label_rows).codebook_.intercept != 0
     assert small(intercept=True, feature_share=0).fit(X, label_rows).codebook_.intercept != 0
-    for settings in ({}, {"intercept": False}, {"feature_share": 0}, {"scheme": "constant"}):
+    for settings in ({"intercept": False}, {"scheme": "constant"}):
         assert small(**settings).fit(X, label_rows).codebook_.intercept == 0
 
 

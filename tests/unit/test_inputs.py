@@ -189,7 +189,7 @@ def test_wrong_places_give_a_sentence(tmp_path):
         read_data(tmp_path / "images")
     with pytest.raises(ValueError, match=r"holds neither images nor features.npy"):
         read_data(tmp_path / "nothing")
-    with pytest.raises(ValueError, match="holds first, second, none of them called 'features'"):
+    with pytest.raises(ValueError, match="holds first, second; name the array of features 'features'"):
         read_data(tmp_path / "many.npz")
     with pytest.raises(ValueError, match=r"There is no file .*absent.npy"):
         read_data(tmp_path / "absent.npy")
@@ -199,7 +199,7 @@ def test_wrong_places_give_a_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"4 rows but .* has 2"):
         read_data(tmp_path / "x.npy", write(tmp_path / "y.txt", "1\n2\n"))
     first, second = (Data(name=name, labels=labels, features=X) for name, labels in (("a", Y), ("b", SETS)))
-    with pytest.raises(ValueError, match="a has classes and b has label sets"):
+    with pytest.raises(ValueError, match="a has classes and b has multi-label rows"):
         in_the_same_columns(first, second)
 
 

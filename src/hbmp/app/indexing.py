@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any, Literal
 
 import numpy as np
 
@@ -43,14 +44,22 @@ class Indexed:
 
 
 def index_data(
-    model: Hasher, data: Data, name, path, *, ids=None, kind="auto", on_error="refuse", progress=False
+    model: Hasher,
+    data: Data,
+    name: str,
+    path: str | Path,
+    *,
+    ids: np.ndarray | None = None,
+    kind: Literal["auto", "flat", "ivf"] = "auto",
+    on_error: Literal["refuse", "skip"] = "refuse",
+    progress: bool = False,
 ) -> Indexed:
     """Encode the data and save the database at `path`; `name` is the name of the data in messages."""
     check_free(path)
     if ids is not None and len(ids) != len(data):
         raise ValueError(f"{name} has {len(data)} items but there are {len(ids)} ids; pass one id per item.")
     inputs = inputs_for(model, data, name)
-    settings = {"label_names": data.label_names, "kind": kind}
+    settings: dict[str, Any] = {"label_names": data.label_names, "kind": kind}
     source = {"name": data.name, "rows": len(data), "checksum": data.checksum()}
     if not isinstance(inputs, Images) or inputs.folder is None:
         files = ItemFiles.of(inputs) if isinstance(inputs, Images) else None
@@ -79,7 +88,9 @@ def index_data(
     return Indexed(database, encoded.skipped, resumed)
 
 
-def _encoded(model: Hasher, images: Images, parts: Path, on_error: str, progress: bool) -> Encoded:
+def _encoded(
+    model: Hasher, images: Images, parts: Path, on_error: Literal["refuse", "skip"], progress: bool
+) -> Encoded:
     from tqdm import tqdm
 
     with tqdm(total=len(images), desc="encoding", unit="image", disable=None if progress else True) as bar:

@@ -320,10 +320,11 @@ class Database:
         Database
         """
         path = Path(path)
-        model, index, items, described = folder.read(path, module)
+        parts = folder.read(path, module)
+        items, described = parts.items, parts.described
         return cls(
-            model,
-            index,
+            parts.model,
+            parts.index,
             items["ids"],
             labels=items.get("labels"),
             label_names=[str(name) for name in items.get("label_names", ())],

@@ -21,8 +21,9 @@ import shutil
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,8 @@ _OURS = re.compile(rf"{_FILES}|\.({_FILES})\..*\.part|{re.escape(_LOCK)}")
 _MOST_RETRIES = 100  # readings of a database that other processes replace again and again
 
 
-class Parts(NamedTuple):
+@dataclass(frozen=True)
+class Parts:
     """What a database directory holds."""
 
     model: Hasher
@@ -53,12 +55,39 @@ class Parts(NamedTuple):
 
 
 def is_database(path: str | Path) -> bool:
-    """Whether a path is a database directory."""
+    """Tell whether a path is a database directory.
+
+    Parameters
+    ----------
+    path : path
+        Any path.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from hbmp.database import is_database
+    >>> is_database("no-such-folder")
+    False
+    """
     return (Path(path) / DESCRIPTION).is_file()
 
 
 def check_free(path: str | Path) -> None:
-    """Refuse a place that holds anything other than a database; an empty folder is free."""
+    """Refuse a place that holds anything other than a database; an empty folder is free.
+
+    Parameters
+    ----------
+    path : path
+        The place of a future database.
+
+    Examples
+    --------
+    >>> from hbmp.database import check_free
+    >>> check_free("no-such-folder")
+    """
     path = Path(path)
     if not path.exists() or is_database(path):
         return

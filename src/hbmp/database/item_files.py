@@ -21,7 +21,27 @@ from hbmp.images import Images
 
 
 class ItemFiles:
-    """Files under a folder, one per item; names have forward slashes and stay inside the folder."""
+    """Files under a folder, one per item.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    names : sequence of str
+        Paths relative to the folder, with forward slashes.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder, absolute.
+
+    Examples
+    --------
+    >>> from hbmp.database import ItemFiles
+    >>> files = ItemFiles("pictures", ["cats/1.png", "dogs/2.png"])
+    >>> len(files), files.name(1)
+    (2, 'dogs/2.png')
+    """
 
     def __init__(self, folder: str | Path, names: Sequence[str]):
         texts = [name.encode() for name in names]

@@ -43,6 +43,13 @@ class Encoded:
         Number of parts from an earlier run.
     skipped : tuple of str
         Names of images that could not be read and have no row.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hbmp.encode import Encoded
+    >>> Encoded(Path("codes"), n_rows=100, n_parts=3, n_resumed=0).skipped
+    ()
     """
 
     path: Path
@@ -158,6 +165,20 @@ def read_codes(folder: str | Path) -> Iterator[tuple[Any, NDArray[np.int8]]]:
         All columns of the part.
     codes : ndarray of shape (n_rows, n_bits), int8
         Signs, -1 and +1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import hbmp
+    >>> X = np.random.default_rng(0).standard_normal((5, 8)).astype(np.float32)
+    >>> model = hbmp.get_method("lsh")(16, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/features.npy", X)
+    ...     encoded = hbmp.encode_dataset(model, f"{folder}/features.npy", f"{folder}/codes")
+    ...     parts = list(hbmp.encode.read_codes(encoded.path))
+    >>> [(table.num_rows, codes.shape) for table, codes in parts]
+    [(5, (5, 16))]
     """
     _require_pyarrow()
     import pyarrow.parquet as pq

@@ -179,7 +179,8 @@ def encode_head(model: Any, parts: list[Part], job: Job, n_rows: int) -> NDArray
     for part in parts:
         for inputs, _ in _read(part, job):
             if part.kind == "features":
-                return model.transform(inputs[:n_rows])
+                signs: NDArray[np.int8] = model.transform(inputs[:n_rows])
+                return signs
             where = f"{part.file} " + ("is a folder of images" if part.images else f"holds images in {job.column!r}")
             codes = first_codes(model, inputs[:n_rows], job.on_error, where)
             if codes is not None:
@@ -191,7 +192,8 @@ def skipped_in(file: Path) -> list[str]:
     """The names of skipped images of an encoded part."""
     import pyarrow.parquet as pq
 
-    return json.loads((pq.read_metadata(file).metadata or {}).get(_SKIPPED, b"[]"))
+    names: list[str] = json.loads((pq.read_metadata(file).metadata or {}).get(_SKIPPED, b"[]"))
+    return names
 
 
 def _read(part: Part, job: Job) -> Iterator[tuple[Any, Any]]:
@@ -233,7 +235,8 @@ def _features(lists: Any, column: str, where: str) -> NDArray[Any]:
         width = int(lengths[0])
         if (lengths != width).any():
             raise ValueError(f"{where}: column {column!r} has lists of {lengths.min()} to {lengths.max()} values.")
-    return values.to_numpy(zero_copy_only=False).reshape(len(lists), width)
+    features: NDArray[Any] = values.to_numpy(zero_copy_only=False).reshape(len(lists), width)
+    return features
 
 
 def _transform(

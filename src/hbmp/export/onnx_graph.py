@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from hbmp._core.files import write_into_place
 from hbmp.functions.kernel import Kernel
 from hbmp.methods.hbmp.encoder import Encoder
+from hbmp.methods.hbmp.label_votes import CERTAIN, LabelVotes
 
 Layer = tuple[NDArray[Any], NDArray[Any]]
 
@@ -48,8 +49,8 @@ def to_onnx(model: Any, path: str | Path) -> Path:
     >>> import tempfile
     >>> from sklearn.datasets import load_digits
     >>> import hbmp
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> model = hbmp.get_method("itq")(16, random_state=0).fit(X)
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = hbmp.HBMP(16, function="linear", device="cpu", random_state=0).fit(X[:150], y[:150])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     hbmp.export.to_onnx(model, f"{folder}/encoder.onnx").name
     'encoder.onnx'
@@ -74,7 +75,7 @@ def to_onnx(model: Any, path: str | Path) -> Path:
 
 def _layers_of(model: Any, function: Any) -> list[Layer]:
     """Weights (inputs, outputs) and bias of each layer of the hash function."""
-    layers = getattr(function, "layers_", None)
+    layers: list[Layer] | None = getattr(function, "layers_", None)
     if layers is None:
         name = type(model).__name__
         described = f"{name} with the hash function {type(function).__name__}" if function is not model else name
@@ -119,13 +120,10 @@ def _label_scores(value: str, label_layer: Layer, nodes: list[Any], constants: d
     nodes.append(helper.make_node("Gemm", [value, "label_weights", "label_bias"], ["label_scores"]))
 
 
-def _votes(encoder: Encoder, nodes: list[Any], constants: dict[str, Any]) -> str:
+def _votes(votes: LabelVotes, share: float, nodes: list[Any], constants: dict[str, Any]) -> str:
     """Add the nodes that blend `bit_scores` with the log-odds of the label votes; return the name of the output."""
     from onnx import helper
 
-    from hbmp.methods.hbmp.label_votes import CERTAIN
-
-    votes, share = encoder.votes, encoder.label_share
     constants |= {
         "label_rows": votes.label_rows.T,
         "prior": votes.prior,
@@ -189,7 +187,7 @@ def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
     if encoder.votes is not None:
         _label_scores(value, (weights[:, columns.labels], bias[columns.labels]), nodes, constants)
         if encoder.label_share > 0:
-            scores = _votes(encoder, nodes, constants)
+            scores = _votes(encoder.votes, encoder.label_share, nodes, constants)
         if encoder.queries is not None:
             scores = _queries(encoder.queries, scores, nodes, constants)
     nodes.append(helper.make_node("Identity", [scores], ["scores"]))

@@ -234,7 +234,7 @@ class PGVector(Store):
                 ) from None
 
     def _quoted(self, cursor: Any) -> str:
-        return self._parts()["table"].as_string(cursor)
+        return str(self._parts()["table"].as_string(cursor))
 
     def _parts(self) -> dict[str, Any]:
         from psycopg import sql

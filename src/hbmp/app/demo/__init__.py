@@ -272,7 +272,8 @@ def _lead(shown: list[Shown], note: str) -> str:
     lengths = ", ".join(map(str, shown[0].lengths))
     return (
         f"{data}: Hashing with Binary Matrix Pursuit (ECCV 2018) and {len(METHODS) - 1} other methods on real data, "
-        f"with codes of {lengths} bits. All methods have their default settings, the same split and the same score. {note}"
+        f"with codes of {lengths} bits. All methods have their default settings, the same split and the same score. "
+        f"{note}"
     ).strip()
 
 

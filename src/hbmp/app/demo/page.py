@@ -71,8 +71,8 @@ def _curves(shown: Shown) -> str:
     n_bits = shown.lengths[len(shown.lengths) // 2]
     curves = {row.method: row.curve for row in shown.comparison.rows if row.bits == n_bits and row.curve}
     words = (
-        f"Precision and recall down the ranking of {n_bits}-bit codes: the fraction of relevant items among those ranked "
-        "so far, against the fraction of all relevant items found so far. Up and to the right is better."
+        f"Precision and recall down the ranking of {n_bits}-bit codes: the fraction of relevant items among those "
+        "ranked so far, against the fraction of all relevant items found so far. Up and to the right is better."
     )
     return _figure(curves_plot(curves, n_bits), words)
 
@@ -83,8 +83,8 @@ def _residual(shown: Shown) -> str:
     words = (
         f"Each bit of the pursuit reduces the residual of the affinity. After {shown.book.n_bits} bits it is "
         f"{left['constant']} with plain Hamming distance (constant), {left['greedy']} with one weight per bit "
-        f"(greedy), and {left['regress']} with all weights refitted at each step (regress). The weights of the model have a "
-        f"ridge penalty, so that no single bit dominates: {left['the model']}."
+        f"(greedy), and {left['regress']} with all weights refitted at each step (regress). The weights of the model "
+        f"have a ridge penalty, so that no single bit dominates: {left['the model']}."
     )
     return _figure(figures.residuals(curves), words)
 
@@ -129,8 +129,8 @@ def _queries(shown: Shown) -> str:
     counted = ", ".join(f"{method} {count} of {total}" for method, count in hits.items())
     words = (
         f"Each row begins with a query; its nearest items by {shown.book.n_bits}-bit codes follow, framed green if "
-        "they have the class of the query and red if not. By the mean average precision of both methods, the first query "
-        "is the median, the second lies at the lowest tenth, and the third is the worst. "
+        "they have the class of the query and red if not. By the mean average precision of both methods, the first "
+        "query is the median, the second lies at the lowest tenth, and the third is the worst. "
         f"Correct: {counted}."
     )
     drawn = figures.retrieval(shown.retrieved, shown.example.looks())

@@ -86,7 +86,7 @@ def _parse(values: Sequence[str], path: Path) -> Labels:
         return matrix_of([[part.strip() for part in value.split(_LIST_MARK) if part.strip()] for value in values])
     if "" in values:
         raise ValueError(
-            f"Item {list(values).index('') + 1} of {path} has no label; give it one, or write all labels as lists, such as "
+            f"Item {list(values).index('') + 1} of {path} has no label; give it one, or write all as lists, such as "
             "'sea;sand'."
         )
     return np.array([int(value) for value in values] if all(map(_is_whole, values)) else values), ()

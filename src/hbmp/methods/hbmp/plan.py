@@ -72,13 +72,13 @@ class DataFacts:
     @classmethod
     def of(cls, X, y) -> DataFacts:
         """The facts of these rows; y: classes, label sets or None."""
-        rows: dict[str, Any] = {"n_rows": len(X), "images": is_images(X)}
+        n_rows, images = len(X), is_images(X)
         if y is None:
-            return cls(**rows)
+            return cls(n_rows, images)
         if has_label_sets(y):
             sets = as_label_sets(y)
-            return cls(**rows, n_labels=sets.shape[1], n_label_sets=len(distinct_rows(sets)[0]))
-        return cls(**rows, n_classes=len(np.unique(as_classes(y))))
+            return cls(n_rows, images, n_labels=sets.shape[1], n_label_sets=len(distinct_rows(sets)[0]))
+        return cls(n_rows, images, n_classes=len(np.unique(as_classes(y))))
 
     @property
     def labelled(self) -> bool:

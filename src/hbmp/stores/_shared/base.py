@@ -214,7 +214,25 @@ class Store(ABC):
 
 
 def check_ids(ids: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Ids as int64 (n,): whole, not negative (-1 marks a missing result), distinct."""
+    """Check the ids of codes.
+
+    Parameters
+    ----------
+    ids : array-like of int of shape (n,)
+        Whole numbers, distinct and not negative, as -1 marks a missing result.
+    n : int
+        Number of codes.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+
+    Examples
+    --------
+    >>> from hbmp.stores import check_ids
+    >>> check_ids([7, 3], 2).dtype
+    dtype('int64')
+    """
     ids = np.asarray(ids)
     if ids.shape != (n,):
         raise ValueError(f"{n} codes need ids of shape ({n},), found {ids.shape}.")
@@ -231,7 +249,26 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def check_name(name: str, what: str) -> str:
-    """A valid name of a table or collection: a letter or underscore, then letters, digits, underscores; 63 at most."""
+    """Check the name of a table or collection.
+
+    Parameters
+    ----------
+    name : str
+        A letter or underscore, then letters, digits and underscores; 63 characters at most.
+    what : str
+        The word for it in the error message.
+
+    Returns
+    -------
+    str
+        The name.
+
+    Examples
+    --------
+    >>> from hbmp.stores import check_name
+    >>> check_name("hbmp_codes", "table")
+    'hbmp_codes'
+    """
     if not (isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name)):
         raise ValueError(f"The name of a {what} has letters, digits and underscores, 63 at most, found {name!r}.")
     return name
