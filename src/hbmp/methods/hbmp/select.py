@@ -12,7 +12,8 @@ A fifth of the rows is held out and queries twice: each other, as new items of a
 learned from. A candidate's score is the mean of both mAPs; for multi-label rows each is the mean of the full ranking's
 and of its first twentieth.
 
-How many bits can be spared for details (`detail_choice`) is decided for the best candidate, on the scores of its probe.
+How many bits can be spared for details (`detail_choice`) depends on how well the function itself learns few bits. So it
+learns those of the best candidate from the same rows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import clone
 
 from hbmp._core.seeds import draw_seed
 from hbmp.functions.kernel import squared_distances
@@ -51,10 +53,12 @@ def spare_bits(target: Target, plan: Plan, X, y, rng: np.random.Generator) -> tu
     if plan.detail_bits != "auto":
         return target, plan
     held_out, book = HeldOut.split(X, label_targets(y), rng), target.book
-    [scores] = held_out.scores([book.codes[target.item_of, : plan.n_bits]])
-    held, learned = (
-        ScoredRows(of_rows, X[rows], held_out.labels[rows])
-        for of_rows, rows in zip(scores, (held_out.held, held_out.learned), strict=True)
+    codes = np.ascontiguousarray(book.codes[target.item_of[held_out.learned], : plan.n_bits])
+    function = clone(plan.function)
+    function.fit(X[held_out.learned], codes, bit_weights=book.weights[: plan.n_bits], random_state=draw_seed(rng))
+    learned, held = (
+        ScoredRows(function.project(X[rows]), X[rows], held_out.labels[rows])
+        for rows in (held_out.learned, held_out.held)
     )
 
     def label_weights(k: int) -> np.ndarray:
@@ -82,10 +86,6 @@ class HeldOut:
 
     def probe(self, codes: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each candidate the codes that a probe gives to held-out and to learned rows; codes: of all rows."""
-        return [(signs(held), signs(learned)) for held, learned in self.scores(codes)]
-
-    def scores(self, codes: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The same before the signs."""
         targets = np.concatenate([of_rows[self.learned] for of_rows in codes], axis=1).astype(np.float32)
         learned, held = self._kernel_features()
         centre, level = learned.mean(axis=0), targets.mean(axis=0)
@@ -95,7 +95,7 @@ class HeldOut:
         gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
         weights = cho_solve(cho_factor(gram, overwrite_a=True), learned.T @ (targets - level))
         ends = np.cumsum([of_rows.shape[1] for of_rows in codes])[:-1]
-        parts = [np.split(rows @ weights + level, ends, axis=1) for rows in (held, learned)]
+        parts = [np.split(signs(rows @ weights + level), ends, axis=1) for rows in (held, learned)]
         return list(zip(*parts, strict=True))
 
     def _kernel_features(self) -> tuple[np.ndarray, np.ndarray]:
