@@ -108,7 +108,7 @@ def test_models_kept_are_those_that_were_scored():
         curve = metrics.precision_recall_curve(*codes, n_points=30)
         np.testing.assert_allclose(row.curve["precision"], curve.precision, atol=1e-4)
         np.testing.assert_allclose(row.curve["recall"], curve.recall, atol=1e-4)
-    with pytest.raises(ValueError, match="keep= names 'ksh', which is not compared; name one of itq"):
+    with pytest.raises(ValueError, match="keep= names 'ksh', which is not compared. Choose from itq"):
         hbmp.compare(X, Y, methods=["itq"], keep=["ksh"], **QUIET)
 
 
@@ -260,7 +260,7 @@ def test_without_labels_methods_that_need_them_are_left_out_and_named(monkeypatc
     )
     found = hbmp.compare(X, bits=[4], **QUIET)
     assert [row.method for row in found.rows] == ["pca_sign"]
-    assert "Left out, because they learn from labels: broken." in found.caption
+    assert "Left out, because they need labels: broken." in found.caption
 
 
 def test_the_table_shows_every_score_and_the_caption_what_it_depends_on():
@@ -330,9 +330,9 @@ def test_parts_of_a_split_are_disjoint_where_they_should_be():
         ({"bits": [0]}, "A code length must be a whole number of at least 1, found 0"),
         ({"bits": [2.5]}, "A code length must be a whole number"),
         ({"queries": 1.5}, "queries must be a number of rows or a fraction between 0 and 1"),
-        ({"queries": 401}, "queries must lie between 1 and the 400 rows"),
+        ({"queries": 401}, "queries must lie between 1 and the 400 available rows"),
         ({"queries": 399}, "leave nothing to search"),
-        ({"train": 0}, "train must lie between 1 and the 360 rows"),
+        ({"train": 0}, "train must lie between 1 and the 360 available rows"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1"),
         ({"query_y": Y}, "query_y= holds the labels of query_X="),
         ({"query_X": X, "query_y": Y, "queries": 3}, "pass one of the two"),

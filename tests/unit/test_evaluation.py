@@ -58,7 +58,7 @@ def test_nothing_relevant_at_all_is_told_in_a_sentence():
         ({"query_y": Y}, "query_y= holds the labels of query_X="),
         ({"query_X": X, "query_y": Y, "queries": 5}, "pass one of the two"),
         ({"query_X": X[:, :3], "query_y": Y}, "X has 64 features and query_X 3"),
-        ({"queries": 0}, "queries must lie between 1 and the 300 rows"),
+        ({"queries": 0}, "queries must lie between 1 and the 300 available rows"),
     ],
 )
 def test_wrong_asking_is_told_in_a_sentence(options, sentence):

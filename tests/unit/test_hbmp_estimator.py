@@ -74,7 +74,7 @@ def test_codes_for_classes_never_seen(blobs):
     assert set(np.unique(codes)) <= {-1, 1}
     best = _least_squares_code(model, -np.ones(4))  # a class apart from all four
     assert _cost(model, codes[1], -np.ones(4)) == pytest.approx(_cost(model, best, -np.ones(4)))
-    with pytest.raises(ValueError, match=r"knows classes like .*found .*'bee'"):
+    with pytest.raises(ValueError, match=r"fitted on classes like .*found .*'bee'"):
         model.codes_for(["bee"])
 
 
@@ -88,7 +88,7 @@ def test_codes_for_label_sets_never_seen(blobs, label_rows):
         target = np.where(items @ row > 0, 1.0, -1.0)
         best = _cost(model, _least_squares_code(model, target), target)
         assert best <= _cost(model, code, target) <= 1.05 * best
-    with pytest.raises(ValueError, match="knows 6 labels; found rows of 5"):
+    with pytest.raises(ValueError, match="fitted on 6 labels; found rows of 5"):
         model.codes_for(np.zeros((1, 5), int))
 
 
@@ -196,14 +196,14 @@ def test_what_is_passed_in_is_what_is_used(blobs):
         (lambda X, y: (np.where(np.arange(6) == 2, np.nan, X), y), "NaN"),
         (lambda X, y: (np.where(np.arange(6) == 2, np.inf, X), y), "infinity"),
         (lambda X, y: (X[0], y), "Expected 2D array, got 1D array"),
-        (lambda X, y: (X, np.zeros(90, int)), r"y holds one class only \(.*0.*\); codes need at least two"),
+        (lambda X, y: (X, np.zeros(90, int)), r"y holds only one class \(.*0.*\); codes need at least two"),
         (lambda X, y: (X, np.where(y == 1, np.nan, y)), "y holds NaN or infinity"),
-        (lambda X, y: (X, np.stack([y, y], axis=1)), "every value is 0 or 1; found .*For one class an instance"),
+        (lambda X, y: (X, np.stack([y, y], axis=1)), "every value is 0 or 1; found .*For one class per instance"),
         (lambda X, y: (X, np.ones((90, 3), int)), "found 1 item; a neighbourhood needs at least two"),
-        (lambda X, y: (X, np.ones((90, 2, 2))), r"y must hold one class an instance, shape \(n,\)"),
+        (lambda X, y: (X, np.ones((90, 2, 2))), r"y must hold one class per instance, shape \(n,\)"),
         (lambda X, y: (X, y + 0.5), "Unknown label type: y is continuous, for example"),
         (lambda X, y: (X, 3), r"y has shape \(\)"),
-        (lambda X, y: (np.ones((90, 6)), None), "All instances are the same"),
+        (lambda X, y: (np.ones((90, 6)), None), "All instances are equal"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(spoil, message, blobs):

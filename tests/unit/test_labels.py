@@ -43,10 +43,7 @@ def test_pandas_labels_are_read_by_position_and_their_gaps_are_refused():
         ([["digit", word] for word in WORDS], "y must hold 0 and 1; found values of type <U5"),
     ],
 )
-def test_several_labels_an_instance_are_told_to_come_as_a_matrix(labels, found):
-    X = np.random.default_rng(0).standard_normal((12, 4))
-    with pytest.raises(ValueError, match=rf"{found}.*MultiLabelBinarizer"):
-        hbmp.HBMP(4).fit(X, labels)
+def test_metrics_take_several_labels_per_instance_as_a_matrix(labels, found):
     codes = np.ones((12, 4), np.int8)
     with pytest.raises(ValueError, match=rf"{found.replace('y', 'query_labels', 1)}.*MultiLabelBinarizer"):
         metrics.mean_average_precision(codes, codes, labels, labels)
