@@ -108,7 +108,7 @@ def test_models_kept_are_those_that_were_scored():
         curve = metrics.precision_recall_curve(*codes, n_points=30)
         np.testing.assert_allclose(row.curve["precision"], curve.precision, atol=1e-4)
         np.testing.assert_allclose(row.curve["recall"], curve.recall, atol=1e-4)
-    with pytest.raises(ValueError, match="keep= names 'ksh', which is not compared. Choose from itq"):
+    with pytest.raises(ValueError, match=r"keep= names 'ksh', which is not compared\. Choose from itq"):
         hbmp.compare(X, Y, methods=["itq"], keep=["ksh"], **QUIET)
 
 

@@ -196,8 +196,8 @@ def test_wrong_arguments_get_a_sentence(task):
         ((q, db, qv[0], dv), {}, "shape"),
         ((q, db, qv, dv), {"query_labels": ql}, "database_labels"),
         ((q, db, qv, dv), {"query_labels": ql[:5], "database_labels": dl}, "one label per code"),
-        ((q, db, qv, dv), {"ties": "random"}, "not known"),
-        ((q, db, qv, dv), {"empty": "one"}, "not known"),
+        ((q, db, qv, dv), {"ties": "random"}, "is unknown"),
+        ((q, db, qv, dv), {"empty": "one"}, "is unknown"),
     ]:
         with pytest.raises(ValueError, match=message):
             metrics.neighbour_recall(*arguments, **options)
