@@ -11,6 +11,8 @@ from small_models import small
 import hbmp
 from hbmp import hamming, metrics
 from hbmp.app.card import write_card
+from hbmp.app.web.codes import class_codes
+from hbmp.experiments.codes import Codes, first_bits
 from hbmp.functions import Linear, Trees
 from hbmp.methods.hbmp.detail import TIE_BREAKING
 from hbmp.methods.hbmp.plan import DataFacts, resolve
@@ -232,6 +234,25 @@ def test_without_labels_and_for_images_auto_is_none_and_a_number_is_refused(blob
             small(8, detail_bits=3, affinity=affinity).fit(X)
     with pytest.raises(ValueError, match="found images"):
         resolve({**params, "detail_bits": 3}, DataFacts(5000, images=True, n_classes=3))
+
+
+def test_the_page_of_class_codes_shows_label_bits(digits, model):
+    X, y = digits
+    shown = class_codes(hbmp.Database.build(model, X[:50], labels=y[:50]))
+    assert np.shape(shown["codes"]) == (10, 22)
+    label = model.codebook_.codes
+    expected = hamming.distances(label, label, model.bit_weights_[:22])
+    np.testing.assert_allclose(shown["distances"], expected, atol=1e-3)
+
+
+def test_a_prefix_of_an_experiment_may_end_among_the_details(digits, model):
+    X, _ = digits
+    codes = Codes(model.transform(X[:20]), model.transform(X[:30]), model.bit_weights_, None, {}, {})
+    for n_bits in (12, 22, 28):
+        cut = first_bits(codes, model, n_bits)
+        assert cut.database.shape == (30, n_bits)
+        np.testing.assert_array_equal(cut.bit_weights, model.weights_for(n_bits))
+        assert cut.facts["relative_residual"] == model.codebook_.relative_residuals[min(n_bits, 22)]
 
 
 def test_onnx_is_refused_in_one_sentence(model, tmp_path):
