@@ -208,7 +208,7 @@ def test_an_image_is_chosen_or_dropped_and_finds_its_like(tmp_path, opened):
         answered(page, lambda: page.evaluate(DROP, ["my picture.png", content]))
         lost = page.locator(f"#results button[data-id='{gone['id']}'] img")
         page.wait_for_function(
-            "id => document.querySelector(`#results button[data-id='${id}'] img`).title.includes('is gone')",
+            "id => document.querySelector(`#results button[data-id='${id}'] img`).title.includes('is missing')",
             arg=gone["id"],
         )
         assert lost.get_attribute("src") is None

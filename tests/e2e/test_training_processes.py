@@ -15,7 +15,7 @@ SCRIPT = textwrap.dedent(
     import numpy as np
     import torch
     from torch import nn
-    from hbmp import _distributed
+    from hbmp._training import distributed
     from hbmp.methods.dpsh import DPSH
     from hbmp._training.losses import code_loss
     from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
@@ -27,7 +27,7 @@ SCRIPT = textwrap.dedent(
     X = torch.from_numpy(rng.standard_normal((256, 16)).astype(np.float32))
     labels = torch.from_numpy(np.eye(4, dtype=np.float32)[rng.integers(4, size=256)])
     targets = torch.from_numpy(np.where(rng.random((256, 6)) > 0.5, 1.0, -1.0).astype(np.float32))
-    _distributed.join("cpu")
+    distributed.join("cpu")
     with seeded(7):
         dropout = 0.3 if checkpoint else 0.0
         module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(dropout), nn.Linear(32, 6))
@@ -39,7 +39,7 @@ SCRIPT = textwrap.dedent(
         recipe = Recipe(epochs=epochs, batch_size=64)
         options = {"checkpoint": checkpoint, "checkpoint_minutes": 0.0} if checkpoint else {}
         train(module, data, loss, recipe, seed=3, **options)
-    if _distributed.rank() == 0:
+    if distributed.rank() == 0:
         np.savez(out, *[value.numpy() for value in module.state_dict().values()])
     """
 )
