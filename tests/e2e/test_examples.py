@@ -12,10 +12,6 @@ import hbmp
 from hbmp._core import catalog
 
 FOLDERS = ("affinities", "backbones", "datasets", "functions", "methods", "protocols", "stores")
-# Modules whose docstrings are still in the former style. A module that is done leaves this set.
-NOT_YET = {
-    "hbmp.index",
-}
 
 
 def public_objects() -> dict[str, object]:
@@ -43,27 +39,17 @@ def is_documented(value) -> bool:
     return inspect.isclass(value) or inspect.isfunction(value)
 
 
-def home_of(value) -> str:
-    return value.__module__
-
-
-def is_converted(value) -> bool:
-    home = home_of(value)
-    return not any(home == name or home.startswith(f"{name}.") for name in NOT_YET)
-
-
 OBJECTS = public_objects()
-CONVERTED = {name: value for name, value in OBJECTS.items() if is_converted(value)}
 
 
 def test_public_objects_are_found():
     assert {"hbmp.affinities.SameClass", "hbmp.affinities.Affinity", "hbmp.methods.ITQ"} <= set(OBJECTS)
-    assert len(CONVERTED) > 40
+    assert len(OBJECTS) > 40
 
 
-@pytest.mark.parametrize("name", sorted(CONVERTED))
+@pytest.mark.parametrize("name", sorted(OBJECTS))
 def test_examples_give_what_they_show(name):
-    value = CONVERTED[name]
+    value = OBJECTS[name]
     lines = (inspect.getdoc(value) or "").splitlines()
     assert "Examples" in lines, f"{name} has no Examples section"
     described = "Parameters" in lines or (dataclasses.is_dataclass(value) and "Attributes" in lines)
@@ -82,10 +68,3 @@ def takes_arguments(value) -> bool:
     """Whether there are parameters to describe; base classes without an own constructor have none."""
     own = vars(value).get("__init__") if inspect.isclass(value) else value
     return own is not None and any(name not in ("self", "args", "kwargs") for name in inspect.signature(own).parameters)
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_modules_that_are_done_leave_the_list(name):
-    objects = [value for value in OBJECTS.values() if home_of(value) == name or home_of(value).startswith(f"{name}.")]
-    missing = [value for value in objects if "Examples" not in (inspect.getdoc(value) or "").splitlines()]
-    assert missing, f"every public object of {name} has Examples: remove it from NOT_YET"

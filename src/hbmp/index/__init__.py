@@ -1,11 +1,11 @@
-"""Search by weighted Hamming distance: `Index` holds packed codes and finds the nearest, exactly unless told otherwise.
+"""Search by weighted Hamming distance: `Index` holds packed codes and finds the nearest, exactly by default.
 
     index = hbmp.Index(64, bit_weights=model.bit_weights_)
     index.add(model.transform(X))
     distances, ids = index.search(model.transform(queries), 10)
 
-The parts: `index._segment` keeps the codes, `index._scan` and `index._exact` find the nearest of a segment,
-`index._inverted` trades exactness for speed on large sets, `index._file` saves.
+The parts: `index.segment` keeps the codes, `index.scan` and `index.exact` find the nearest of a segment,
+`index.inverted` trades exactness for speed on large sets, `index.file` saves.
 """
 
 from __future__ import annotations
@@ -33,10 +33,41 @@ _OVERSAMPLE = 50
 
 
 class Index:
-    """Codes of n_bits bits, found by distance d(q, u) = Σ_k α_k [q_k ≠ u_k] (see `hbmp.hamming` for real-valued q).
+    """Exact search of codes by weighted Hamming distance d(q, u) = Σ_k α_k [q_k ≠ u_k].
 
-    Results are sorted by (distance, id) and equal a brute-force search, ties included; inverted lists
-    (`Index.build(kind="ivf")`) and `coarse=` miss some and say so. Any number of threads may search while others add.
+    Results are sorted by (distance, id) and equal a brute-force search, ties included. Two options are approximate:
+    inverted lists (`Index.build(kind="ivf")`) and `coarse=`. Any number of threads may search while others add.
+    `hbmp.hamming` defines the distance for real-valued queries.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the codes.
+    bit_weights : array-like of shape (n_bits,), optional
+        Weight of each bit; negative weights are allowed. All ones if omitted, which is plain Hamming distance.
+
+    Attributes
+    ----------
+    n_bits : int
+        Length of the codes.
+    bit_weights : ndarray of shape (n_bits,)
+        Weight of each bit.
+    kind : {"flat", "ivf"}
+        Whether the index has inverted lists.
+    recall_ : dict of int to float
+        Measured recall of the k nearest, by k; 1 for a flat index.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hbmp
+    >>> codes = np.array([[1, 1, 1], [1, 1, -1], [-1, -1, -1]], dtype=np.int8)
+    >>> index = hbmp.Index(3, bit_weights=[2.0, 1.0, 0.5]).add(codes)
+    >>> distances, ids = index.search(codes[:1], 2)
+    >>> ids
+    array([[0, 1]])
+    >>> distances
+    array([[0. , 0.5]], dtype=float32)
     """
 
     def __init__(self, n_bits: int, bit_weights: ArrayLike | None = None):
@@ -58,11 +89,35 @@ class Index:
         recall: float = 0.99,
         random_state: int = 0,
     ) -> Index:
-        """An index of codes (n, n_bits).
+        """Build an index from codes.
 
-        kind: "flat" is exact. "ivf" groups the codes and probes as many groups as reach `recall` of the nearest on
-        held-out codes (`index.recall_` says what was measured). "auto" is "ivf" above two million codes where that
-        saves work, else "flat". Codes added later are searched exactly.
+        Parameters
+        ----------
+        codes : array-like of shape (n, n_bits)
+            Signs in {-1, +1}.
+        ids : array-like of shape (n,), optional
+            Distinct integers, at least 0. Row numbers if omitted.
+        bit_weights : array-like of shape (n_bits,), optional
+            Weight of each bit.
+        kind : {"auto", "flat", "ivf"}, default="auto"
+            "flat" is exact. "ivf" groups the codes and probes as many groups as reach `recall` on held-out queries.
+            "auto" is "ivf" above two million codes if that saves work, else "flat".
+        recall : float, default=0.99
+            Recall that "ivf" must reach; `recall_` holds the measured value.
+        random_state : int, default=0
+            Seed of the grouping.
+
+        Returns
+        -------
+        index : Index
+            Codes added to it later are searched exactly.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import hbmp
+        >>> hbmp.Index.build(np.ones((3, 8), dtype=np.int8))
+        Index(3 codes of 8 bits, kind='flat')
         """
         if kind not in _KINDS:
             raise LookupError(f"No kind of index called {kind!r}. There are: {', '.join(_KINDS)}.")
@@ -104,9 +159,18 @@ class Index:
         return sum(segment.nbytes for segment in self._segments)
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Index:
-        """Add codes (n, n_bits), under their ids (n,) or the next free numbers; returns the index.
+        """Add codes. If any code or id is invalid, nothing is added.
 
-        Ids are distinct integers ≥ 0. If anything is wrong with the codes or ids, nothing is added.
+        Parameters
+        ----------
+        codes : array-like of shape (n, n_bits)
+            Signs in {-1, +1}.
+        ids : array-like of shape (n,), optional
+            Distinct integers, at least 0, that are not in the index yet. The next free numbers if omitted.
+
+        Returns
+        -------
+        self : Index
         """
         codes = hamming.check_codes(codes, self.n_bits)
         packed = room_for(len(codes), hamming.bytes_for(self.n_bits))
@@ -116,7 +180,19 @@ class Index:
         return self._add_rows(packed, ids)
 
     def add_packed(self, packed: ArrayLike, ids: ArrayLike | None = None) -> Index:
-        """Add codes as `hbmp.hamming.pack` gives them, uint8 (n, ceil(n_bits / 8))."""
+        """Add packed codes.
+
+        Parameters
+        ----------
+        packed : array-like of shape (n, ceil(n_bits / 8)), uint8
+            Codes as `hbmp.hamming.pack` returns them.
+        ids : array-like of shape (n,), optional
+            As for `add`.
+
+        Returns
+        -------
+        self : Index
+        """
         packed = np.asarray(packed)
         n_bytes = hamming.bytes_for(self.n_bits)
         if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != n_bytes:
@@ -156,7 +232,17 @@ class Index:
                 )
 
     def remove(self, ids: ArrayLike) -> int:
-        """Remove items by id and return how many were there. Costs a copy of the index: remove many at once."""
+        """Remove items. Each call copies the index, so remove many at once.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n,)
+            Ids to remove; unknown ones are ignored.
+
+        Returns
+        -------
+        n_removed : int
+        """
         wanted = as_ids(ids)
         with self._writing:
             before = len(self)
@@ -164,7 +250,18 @@ class Index:
             return before - len(self)
 
     def codes(self, ids: ArrayLike) -> NDArray[np.int8]:
-        """The codes of ids (n,) as signs (n, n_bits), in their order."""
+        """Codes of items by id.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n,)
+            Ids in the index. An unknown id raises LookupError.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_bits), int8
+            Signs, in the order of the ids.
+        """
         wanted = as_ids(ids)
         packed = np.zeros((len(wanted), hamming.bytes_for(self.n_bits)), np.uint8)
         missing = np.ones(len(wanted), bool)
@@ -191,14 +288,33 @@ class Index:
         oversample: int = _OVERSAMPLE,
         n_probe: int | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The k nearest of each query: distances float32 and ids int64, both (n_queries, k), padded with inf and -1.
+        """Find the k nearest items of each query.
 
-        queries      signs (integers), or scores (floating point), of n_bits bits
-        n_bits       compare only the first bits (nested codes); queries may have all bits or just these
-        bit_weights  weights for this search in place of the index's own, e.g. `book.weights_for(16)`
-        subset       search only among these ids; unknown ones are ignored
-        coarse       approximate: rank by this many first bits, then measure `oversample * k` candidates in full
-        n_probe      lists to probe in place of the number measured while building; inverted lists only
+        Parameters
+        ----------
+        queries : array-like of shape (n_queries, n_bits)
+            Signs (integers), or scores before the sign (floating point), which rank more finely.
+        k : int
+            Number of results per query.
+        n_bits : int, optional
+            Compare only the first bits of nested codes. Queries may have all bits or only these.
+        bit_weights : array-like of shape (n_bits,), optional
+            Weights for this search in place of the index's own, for example `book.weights_for(16)`.
+        subset : array-like of int, optional
+            Search only among these ids; unknown ones are ignored.
+        coarse : int, optional
+            Approximate search: rank by this many first bits, then measure `oversample * k` candidates in full.
+        oversample : int, default=50
+            Candidates per result for `coarse`.
+        n_probe : int, optional
+            Number of inverted lists to probe in place of the number chosen while building.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, k), float32
+            Sorted by distance, then id; padded with infinity.
+        ids : ndarray of shape (n_queries, k), int64
+            Padded with -1.
         """
         k = _check_count(k, "k")
         n_probe = None if n_probe is None else _check_count(n_probe, "n_probe")
@@ -228,7 +344,22 @@ class Index:
         bit_weights: ArrayLike | None = None,
         subset: ArrayLike | None = None,
     ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-        """Everything at distance ≤ radius: for each query its distances and ids, sorted by both; always exact."""
+        """Find every item within a distance of each query, always exactly.
+
+        Parameters
+        ----------
+        queries : array-like of shape (n_queries, n_bits)
+            As for `search`.
+        radius : float
+            Largest distance of a result.
+        n_bits, bit_weights, subset
+            As for `search`.
+
+        Returns
+        -------
+        results : list of (distances, ids)
+            One pair per query, sorted by distance, then id.
+        """
         radius = float(radius)
         if np.isnan(radius):
             raise ValueError("The radius must be a number, found NaN.")
@@ -261,7 +392,13 @@ class Index:
         return segment if n_bits == self.n_bits else segment.prefix(n_bits)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the index to a file: all of it or, if anything goes wrong, nothing."""
+        """Write the index to a file. A failed write leaves an earlier file as it was.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; an earlier one is replaced.
+        """
         with self._writing:
             segments, next_id = self._segments, self._next_id
         flat = [segment for segment in segments if segment.inverted is None]
@@ -286,6 +423,10 @@ class Index:
             Map the codes instead of reading them, for files larger than memory. The file must not be cut or overwritten
             while the index is in use: the operating system ends a process that reads a mapped page which is gone.
             `save` replaces a file as a whole and is safe.
+
+        Returns
+        -------
+        index : Index
         """
         header, arrays = index_file.read(path, verify, mapped)
         with index_file.naming(path):
@@ -295,7 +436,13 @@ class Index:
         return index
 
     def to_faiss(self, path: str | os.PathLike) -> None:
-        """Write a file for `faiss.read_index`: takes query signs or scores as float32, returns inner products."""
+        """Write a file for `faiss.read_index`, whose queries are signs or scores as float32.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. FAISS returns inner products, which order items as the distance does.
+        """
         if not self._segments:
             raise ValueError("An empty index has nothing to write for FAISS; add codes first.")
         write_faiss(path, Segment.merged(list(self._segments)), self.bit_weights)
