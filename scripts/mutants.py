@@ -27,7 +27,12 @@ from queue import Queue
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
-    "pursuit": ["unit/test_pursuit.py", "unit/test_pursuit_search.py", "claims/test_pursuit_claims.py"],
+    "pursuit": [
+        "unit/test_pursuit*.py",
+        "unit/test_feature_pursuit.py",
+        "unit/test_sweeps.py",
+        "claims/test_pursuit_claims.py",
+    ],
     "metrics": ["unit/test_metrics*.py", "claims/test_metrics_claims.py"],
     "index": ["unit/test_index*.py"],
     "methods/hbmp": [
