@@ -15,15 +15,6 @@ PATHS = {"groups": 1, "scan": 10**9}  # least size for groups
 KINDS = ["equal", "uniform", "whole", "signed", "heavy", "zero", "tiny", "small", "huge", "powers"]
 
 
-@pytest.fixture
-def take_path(monkeypatch):
-    def take(name):
-        monkeypatch.setattr(segment, "_GROUPED_FROM", PATHS[name])
-        monkeypatch.setattr(index_scan, "_SCAN_EVERYTHING_BELOW", 64)
-
-    return take
-
-
 def some_weights(kind, n_bits, rng):
     return {
         "equal": lambda: np.full(n_bits, 0.3),
