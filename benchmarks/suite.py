@@ -75,7 +75,14 @@ def read_lines(path: Path) -> list[dict]:
     return found
 
 
-def run(cells: list[Cell], folder: Path, output: Path, jobs: int, seconds: float = math.inf) -> Iterator[dict]:
+def run(
+    cells: list[Cell],
+    folder: Path,
+    output: Path,
+    jobs: int,
+    seconds: float = math.inf,
+    kept: Path | None = None,
+) -> Iterator[dict]:
     """Measure cells in `jobs` processes; each line is written when its cell is done, by this process alone.
 
     No cell begins after `seconds`.
@@ -87,7 +94,7 @@ def run(cells: list[Cell], folder: Path, output: Path, jobs: int, seconds: float
         output.write_text("".join(json.dumps(line) + "\n" for line in read_lines(output)))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool, output.open("a") as file:
-        for done in as_completed([pool.submit(measure_until, deadline, cell, folder) for cell in cells]):
+        for done in as_completed([pool.submit(measure_until, deadline, cell, folder, kept) for cell in cells]):
             line = done.result()
             if line is not None:
                 file.write(json.dumps(line) + "\n")
@@ -113,7 +120,7 @@ def run_command(options) -> None:
     split = "validation" if options.validation else "test"
     cells = grid(sets, chosen_variants(options), options.bits, options.seeds, split)
     cells = open_cells(cells, options.output, options.folder)
-    measured = run(cells, options.folder, options.output, options.jobs, options.seconds)
+    measured = run(cells, options.folder, options.output, options.jobs, options.seconds, options.keep)
     for number, line in enumerate(measured, 1):
         score = line.get("failed") or f"{line['own']:.3f} {line['real']:.3f} {line['seconds']:6.1f} s"
         print(f"{number}/{len(cells)} {line['key']} {score}", flush=True)
@@ -131,6 +138,7 @@ def parser() -> argparse.ArgumentParser:
     runs.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the first method")
     runs.add_argument("--name", help="what reports call the first method, with what --set gives it")
     runs.add_argument("--variants", type=Path, help="JSON of named settings of the first method")
+    runs.add_argument("--keep", type=Path, metavar="FOLDER", help="keep scores of HBMP for suite_readings.py")
     runs.add_argument("--validation", action="store_true", help="split queries from the training rows")
     runs.add_argument("--jobs", type=int, default=1, help="processes")
     runs.add_argument("--seconds", type=float, default=math.inf, help="begin no cell after so long")

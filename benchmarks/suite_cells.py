@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from suite_readings import keep
+
 MOST_QUERIES = 600  # split from the training rows
 
 
@@ -56,13 +58,13 @@ class Rows:
         return Rows(self.features, self.labels, train, new, query)
 
 
-def measure_until(deadline: float, cell: Cell, folder: Path) -> dict | None:
+def measure_until(deadline: float, cell: Cell, folder: Path, kept: Path | None = None) -> dict | None:
     """The line of the cell, or None if it would begin after the deadline, in seconds since the epoch."""
-    return measure(cell, folder) if time.time() < deadline else None
+    return measure(cell, folder, kept) if time.time() < deadline else None
 
 
-def measure(cell: Cell, folder: Path) -> dict:
-    """Fit a cell's method and score it; the line of the cell."""
+def measure(cell: Cell, folder: Path, kept: Path | None = None) -> dict:
+    """Fit a cell's method and score it; the line of the cell. Scores of HBMP are kept in a folder, if there is one."""
     import torch
 
     from hbmp.experiments.codes import make_method
@@ -80,6 +82,8 @@ def measure(cell: Cell, folder: Path) -> dict:
     spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu_start}
     scores = {name: round(float(value), 5) for name, value in retrieve(model, rows).items()}
     line = {"key": cell.key, **asdict(cell), **scores, **{name: round(value, 2) for name, value in spent.items()}}
+    if kept is not None:
+        keep(model, rows, kept / f"{cell.key.replace('/', '_').replace(' ', '-')}.npz")
     return {**line, "plan": readable(getattr(model, "plan_", None))} if hasattr(model, "plan_") else line
 
 

@@ -9,6 +9,7 @@ from hbmp._core import catalog
 from hbmp.hasher import Hasher, get_method
 
 _FOLDERS = {"function": "functions", "affinity": "affinities"}
+_PARTS = {"backbone": "backbones", "linear": "functions"}  # pieces of pieces
 
 
 def make_method(name: str, n_bits: int, params: Mapping[str, Any], *, seed: int, device: str) -> Hasher:
@@ -54,7 +55,8 @@ def make_piece(folder: str, given: Any) -> Any:
         Folder of the piece: "functions", "affinities" or "backbones".
     given : str, list or object
         "mlp", ``["mlp", {"hidden": [512]}]``, or an object, which stays as it is; so does "auto". The backbone of a
-        network has the same form: ``["network", {"backbone": ["efficientnet_lite0", {"size": 160}]}]``.
+        network and the linear function of a kernel have the same form:
+        ``["network", {"backbone": ["efficientnet_lite0", {"size": 160}]}]``.
 
     Returns
     -------
@@ -71,7 +73,6 @@ def make_piece(folder: str, given: Any) -> Any:
         return given if given == "auto" else catalog.load(folder, given)()
     if isinstance(given, (list, tuple)):
         name, settings = given
-        if "backbone" in settings:
-            settings = {**settings, "backbone": make_piece("backbones", settings["backbone"])}
-        return catalog.load(folder, name)(**settings)
+        parts = {key: make_piece(_PARTS[key], settings[key]) for key in _PARTS if key in settings}
+        return catalog.load(folder, name)(**{**settings, **parts})
     return given

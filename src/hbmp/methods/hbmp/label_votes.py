@@ -11,9 +11,9 @@ all items vote with their codes.
     U      codes            (items, bits)
     P U    expected codes   (n, bits)          in [-1, 1]
 
-Classes are told apart by cross-entropy, so that P is the softmax of ℓ and γ is 0. The labels of a label set are
-learned each on its own; the product of their odds is ℓ Yᵀ, and how often a set occurs speaks for those that go
-together: γ = 1/2 was better than 0 on MS-COCO, and level with it on VOC 2007.
+Classes are told apart by cross-entropy, so that the softmax of ℓ favours common classes. γ = -1/2 takes back half of
+that, and rare classes keep codes of their own; where classes are balanced it changes nothing. The labels of a label
+set are learned each on its own; the product of their odds is ℓ Yᵀ, and γ = 1/2 favours label sets that occur often.
 
 Past the paper (docs/beyond-the-paper.md).
 """
@@ -27,7 +27,7 @@ import numpy as np
 from hbmp._core.labels import as_classes, as_label_sets, has_label_sets
 
 CERTAIN = 0.999  # the largest expected bit that is taken at its word
-_PRIOR = 0.5  # γ of label sets
+_PRIOR_OF_SETS, _PRIOR_OF_CLASSES = 0.5, -0.5  # γ
 _BLOCK = 2**24  # probabilities held at a time
 
 
@@ -62,10 +62,11 @@ def make_votes(labels: np.ndarray, affinity, codes: np.ndarray) -> LabelVotes:
     """The votes of the items of a fitted affinity; labels: of its instances, from `label_targets`."""
     first = np.unique(affinity.item_of_, return_index=True)[1]  # an instance of every item
     if labels.ndim == 1:
-        rows, prior = np.eye(labels.max() + 1, dtype=np.float32)[labels[first]], np.zeros(len(first), np.float32)
+        own, n_classes = labels[first], labels.max() + 1
+        rows, counts, power = np.eye(n_classes, dtype=np.float32)[own], np.bincount(labels)[own], _PRIOR_OF_CLASSES
     else:
-        rows, prior = labels[first], (_PRIOR * np.log(affinity.counts_)).astype(np.float32)
-    return LabelVotes(rows, prior, codes)
+        rows, counts, power = labels[first], affinity.counts_, _PRIOR_OF_SETS
+    return LabelVotes(rows, (power * np.log(counts)).astype(np.float32), codes)
 
 
 def blend(bit_scores: np.ndarray, expected_codes: np.ndarray, label_share: float) -> np.ndarray:
