@@ -1,8 +1,8 @@
 """Scores of a fitted HBMP, kept in files, so that settings which only its encoder reads are measured without training.
 
-    python benchmarks/suite.py run suite-data --validation --methods hbmp --keep kept
-    python benchmarks/suite_readings.py kept --output readings.jsonl
-    python benchmarks/suite.py regret readings.jsonl
+python benchmarks/suite.py run suite-data --validation --methods hbmp --keep kept
+python benchmarks/suite_readings.py kept --output readings.jsonl
+python benchmarks/suite.py regret readings.jsonl
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ def keep(model, rows, path: Path) -> None:
     parts = {}
     for name in ("query", "train", "new"):
         scores = encoder.scores(rows.features[getattr(rows, name)])
-        parts[f"{name}_bits"], parts[f"{name}_scores"] = scores.bits.astype(np.float16), scores.labels.astype(np.float16)
+        parts[f"{name}_bits"], parts[f"{name}_scores"] = (
+            scores.bits.astype(np.float16),
+            scores.labels.astype(np.float16),
+        )
         parts[f"{name}_labels"] = rows.labels[getattr(rows, name)]
     votes = encoder.votes
     path.parent.mkdir(parents=True, exist_ok=True)
