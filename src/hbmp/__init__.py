@@ -20,6 +20,7 @@ _HOMES = {
     "infer_codes": "hbmp.pursuit",
     "CodeBook": "hbmp.pursuit",
     "Index": "hbmp.index",
+    "rescore": "hbmp.index.rescoring",
     "encode_dataset": "hbmp.encode",
     "Images": "hbmp.images",
     "compare": "hbmp.evaluation.comparison",

@@ -28,6 +28,7 @@ from hbmp.hasher import list_methods as list_methods
 from hbmp.hasher import load as load
 from hbmp.images import Images as Images
 from hbmp.index import Index as Index
+from hbmp.index.rescoring import rescore as rescore
 from hbmp.methods.hbmp import HBMP as HBMP
 from hbmp.pursuit import CodeBook as CodeBook
 from hbmp.pursuit import infer_codes as infer_codes
