@@ -1,4 +1,4 @@
-"""The stores against real engines: PostgreSQL with pgvector and embedded Milvus, the same tests over both."""
+"""The stores against real engines, PostgreSQL, embedded Milvus, SQLite and LanceDB, with the same tests for all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hbmp import stores
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="module", params=["pgvector", "milvus"])
+@pytest.fixture(scope="module", params=["pgvector", "milvus", "sqlite_vec", "lancedb"])
 def open_engine(request, short_folder):
     """Opens a store of this engine under a name; PostgreSQL compares with every row unless told otherwise."""
 
@@ -27,6 +27,10 @@ def open_engine(request, short_folder):
         if request.param == "pgvector":
             url = request.getfixturevalue("postgres")
             return stores.PGVector(n_bits, url, table=name, **{"index": "flat"} | options)
+        if request.param == "sqlite_vec":
+            return stores.SQLiteVec(n_bits, short_folder / "codes.sqlite", table=name, **options)
+        if request.param == "lancedb":
+            return stores.LanceDB(n_bits, short_folder / "codes.lancedb", table=name, **options)
         return stores.Milvus(n_bits, short_folder / "milvus.db", collection=name, **options)
 
     return opener
@@ -172,6 +176,120 @@ def test_drop_removes_this_one_and_no_other(open_store):
     assert open_store(16, name="drop_first").count() == 0
 
 
+def test_removed_codes_are_found_no_more(open_store):
+    codes, queries = clustered(16)
+    store = open_store(16)
+    store.add(codes, np.arange(len(codes)))
+    assert store.remove([3, 5, 7, 1000]) == 3
+    assert store.remove([3]) == 0
+    assert store.count() == len(codes) - 3
+    left = np.delete(np.arange(len(codes)), [3, 5, 7])
+    for weights in (np.ones(16), np.linspace(1, 2, 16)):
+        table = double_loop(queries, codes[left], weights)
+        assert_nearest(store.search(queries, 10, bit_weights=weights), table, left, 10)
+
+
+BRANDS = ["sony", "can'on", 'a "quoted" one', "ünïcode"]
+COLUMNS = {"brand": str, "price": float, "year": int, "used": bool}
+CONDITIONS = {
+    "equal": ({"brand": "can'on"}, lambda row: row["brand"] == "can'on"),
+    "one of": ({"brand": ["sony", 'a "quoted" one']}, lambda row: row["brand"] in ("sony", 'a "quoted" one')),
+    "range": ({"price": {">=": 10, "<": 30}}, lambda row: 10 <= row["price"] < 30),
+    "two columns": (
+        {"year": {">": 2003}, "brand": "ünïcode"},
+        lambda row: row["year"] > 2003 and row["brand"] == "ünïcode",
+    ),
+    "not": ({"year": {"!=": 2001}}, lambda row: row["year"] != 2001),
+    "number": ({"year": 2002}, lambda row: row["year"] == 2002),
+    "boolean": ({"used": True}, lambda row: row["used"]),
+}
+
+
+@pytest.fixture(scope="module")
+def described(open_engine):
+    """A store of 200 codes of 16 bits with columns, and its rows."""
+    rng = np.random.default_rng(5)
+    values = {
+        "brand": [BRANDS[i % 4] for i in range(200)],
+        "price": rng.uniform(0, 50, 200).tolist(),
+        "year": rng.integers(2000, 2008, 200),
+        "used": (rng.random(200) < 0.3).tolist(),
+    }
+    with open_engine(16, "described", columns=COLUMNS) as store:
+        store.add(clustered(16)[0][:200], np.arange(200), values=values)
+        yield store, [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+@pytest.mark.parametrize("case", CONDITIONS)
+def test_filtered_search_is_the_double_loop_over_matching_rows(described, case):
+    store, rows = described
+    where, holds = CONDITIONS[case]
+    codes, queries = clustered(16)
+    ids = np.array([i for i, row in enumerate(rows) if holds(row)])
+    assert 5 < len(ids) < 200
+    for weights in (None, np.linspace(1, 2, 16)):
+        table = double_loop(queries, codes[ids], np.ones(16) if weights is None else weights)
+        found = store.search(queries, 6, bit_weights=weights, where=where, oversample=20)
+        assert_nearest(found, table, ids, 6)
+
+
+def test_conditions_that_no_row_meets_give_nothing(described):
+    store, _ = described
+    for where in ({"brand": "nobody"}, {"brand": []}, {"price": {">": 1000}}):
+        assert (store.search(clustered(16)[1], 3, where=where)[1] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"colour": "red"}, "names the column 'colour'; there are: 'brand', 'price', 'year', 'used'"),
+        ({"price": {"~": 3}}, "A range in where takes"),
+        ({"price": {}}, "A range in where takes"),
+        ({"brand": None}, "texts, numbers or booleans, found None"),
+        ("brand = 'sony'", "where must map columns to values"),
+    ],
+)
+def test_wrong_conditions_are_refused(described, where, message):
+    with pytest.raises(ValueError, match=message):
+        described[0].search(clustered(16)[1], 3, where=where)
+
+
+def test_values_that_do_not_fit_the_columns_are_refused(described):
+    store, _ = described
+    good = {"brand": ["x"], "price": [1.0], "year": [2000], "used": [False]}
+    wrong = {
+        "The store has the column 'used'": {name: good[name] for name in ("brand", "price", "year")},
+        "has no column 'colour'": {**good, "colour": ["red"]},
+        "1 codes need 1 values in column 'year', found 2": {**good, "year": [1, 2]},
+        "Column 'year' holds int, found 'new'": {**good, "year": ["new"]},
+        "Column 'price' holds float, found True": {**good, "price": [True]},
+    }
+    for message, values in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            store.add(np.ones((1, 16)), [900], values=values)
+    assert store.count() == 200
+
+
+def test_an_id_written_twice_has_its_last_values(open_store):
+    store = open_store(16, columns={"brand": str})
+    store.add(np.ones((2, 16)), [1, 2], values={"brand": ["sony", "sony"]})
+    store.add(np.ones((1, 16)), [1], values={"brand": ["canon"]})
+    query = np.ones((1, 16), int)
+    assert store.search(query, 2, where={"brand": "canon"})[1].tolist() == [[1, -1]]
+    assert store.search(query, 2, where={"brand": "sony"})[1].tolist() == [[2, -1]]
+    store.close()
+    again = open_store(16, columns={"brand": str})
+    assert again.search(query, 2, where={"brand": "sony"})[1].tolist() == [[2, -1]]
+    with pytest.raises(ValueError, match="or name another"):
+        open_store(16, columns={"brand": int})
+
+
+@pytest.mark.parametrize("columns", [{"id": int}, {"a b": str}, {"brand": list}])
+def test_columns_that_cannot_be_are_refused(open_store, columns):
+    with pytest.raises(ValueError, match=r"(?i)column"):
+        open_store(16, columns=columns)
+
+
 WRONG_ADDS = {
     "width": (np.ones((2, 15)), [100, 101], "must have 16 bits, found 15"),
     "zero": (np.zeros((2, 16)), [100, 101], "only -1 and \\+1, found 0"),
@@ -234,6 +352,10 @@ def test_what_a_store_cannot_be_is_refused(open_store):
     for n_bits in (0, 2.5, 100_000):
         with pytest.raises(ValueError, match="bits"):
             open_store(n_bits)
+
+
+@pytest.mark.parametrize("open_engine", ["pgvector", "milvus"], indirect=True)
+def test_an_unknown_kind_of_index_is_refused(open_store):
     with pytest.raises(ValueError, match="index must be"):
         open_store(16, index="annoy")
 

@@ -1,15 +1,18 @@
-"""Stores that keep codes in a database engine, one file per engine: `PGVector` and `Milvus`."""
+"""Stores that keep codes in a database engine, one file per engine: PostgreSQL, Milvus, SQLite and LanceDB."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hbmp._core import catalog
-from hbmp.stores._shared.base import Store, check_ids, check_name
+from hbmp.stores._shared.base import Store
+from hbmp.stores._shared.names import check_ids, check_name
 
 if TYPE_CHECKING:
+    from hbmp.stores.lancedb import LanceDB as LanceDB
     from hbmp.stores.milvus import Milvus as Milvus
     from hbmp.stores.pgvector import PGVector as PGVector
+    from hbmp.stores.sqlite_vec import SQLiteVec as SQLiteVec
 else:
 
     def __getattr__(name):

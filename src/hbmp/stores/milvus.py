@@ -11,9 +11,10 @@ transactions: an interrupted `add` has written its first batches. Call it again;
 
 from __future__ import annotations
 
+import json
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp.stores._shared.base import Neighbours, Store, check_name
+from hbmp._core.filters import Condition
+from hbmp.stores._shared.base import Neighbours, Store
+from hbmp.stores._shared.names import check_name
 
 # Index types for `code` and `signs`. The embedded engine has only "flat".
 _INDEXES = {
@@ -32,6 +35,8 @@ _INDEXES = {
     "hnsw": ("BIN_IVF_FLAT", "HNSW"),
 }
 _BUILD = {"IVF_FLAT": {"nlist": 1024}, "BIN_IVF_FLAT": {"nlist": 1024}, "HNSW": {"M": 16, "efConstruction": 200}}
+_TYPES = {str: "VARCHAR", int: "INT64", float: "DOUBLE", bool: "BOOL"}
+_LONGEST_TEXT = 65_535
 _NPROBE = 64
 _BYTES_AT_ONCE = 16 << 20  # per request; servers refuse more than 64 MB
 
@@ -51,12 +56,14 @@ class Milvus(Store):
         Name of the collection; created if it does not exist.
     index : {"flat", "ivf", "hnsw"}, default="flat"
         "flat" compares with every code; "ivf" and "hnsw" are approximate and need a cluster.
+    columns : mapping of str to type, default=None
+        Columns beside the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
     timeout : float, default=60.0
         Largest number of seconds per request.
 
     Attributes
     ----------
-    n_bits, collection, index, timeout
+    n_bits, collection, index, columns, timeout
         As given.
 
     Examples
@@ -79,9 +86,10 @@ class Milvus(Store):
         token: str = "",
         collection: str = "hbmp_codes",
         index: Literal["flat", "ivf", "hnsw"] = "flat",
+        columns: Mapping[str, type] | None = None,
         timeout: float = 60.0,
     ):
-        super().__init__(n_bits)
+        super().__init__(n_bits, columns)
         if not 2 <= self.n_bits <= 32_768:
             raise ValueError(f"Milvus stores codes of 2 to 32768 bits, found n_bits={n_bits}.")
         if index not in _INDEXES:
@@ -126,6 +134,9 @@ class Milvus(Store):
         schema.add_field("id", DataType.INT64, is_primary=True)
         schema.add_field("code", DataType.BINARY_VECTOR, dim=8 * hamming.bytes_for(self.n_bits))
         schema.add_field("signs", DataType.FLOAT16_VECTOR, dim=self.n_bits)
+        for column, column_kind in self.columns.items():
+            limits = {"max_length": _LONGEST_TEXT} if column_kind is str else {}
+            schema.add_field(column, DataType[_TYPES[column_kind]], **limits)
         indexes = self._client.prepare_index_params()
         for field, kind, metric in zip(("code", "signs"), _INDEXES[self.index], ("HAMMING", "IP"), strict=True):
             indexes.add_index(field, index_type=kind, metric_type=metric, params=_BUILD.get(kind, {}))
@@ -149,33 +160,44 @@ class Milvus(Store):
         found = {field["name"]: f"{field['type'].name}({field['params'].get('dim', '')})" for field in fields}
         padded = 8 * hamming.bytes_for(self.n_bits)
         wanted = {"id": "INT64()", "code": f"BINARY_VECTOR({padded})", "signs": f"FLOAT16_VECTOR({self.n_bits})"}
+        wanted |= {name: f"{_TYPES[kind]}()" for name, kind in self.columns.items()}
         if any(found.get(name) != kind for name, kind in wanted.items()):
             raise ValueError(
                 f"A store of {self.n_bits} bits needs the fields {_listed(wanted)}; collection {self.collection!r} has "
                 f"{_listed(found)}. Open it with its own n_bits, or name another collection."
             )
 
-    def _upsert(self, codes: NDArray[np.int8], ids: NDArray[np.int64], batch_size: int) -> None:
+    def _upsert(
+        self, codes: NDArray[np.int8], ids: NDArray[np.int64], values: dict[str, list[Any]], batch_size: int
+    ) -> None:
         packed = hamming.pack(codes)
         batch_size = max(1, min(batch_size, _BYTES_AT_ONCE // (8 + packed.shape[1] + 2 * self.n_bits)))
         for start in range(0, len(ids), batch_size):
             rows = [
                 {"id": int(ids[i]), "code": packed[i].tobytes(), "signs": codes[i].astype(np.float16)}
+                | {name: column[i] for name, column in values.items()}
                 for i in range(start, min(start + batch_size, len(ids)))
             ]
             self._client.upsert(self.collection, rows, timeout=self.timeout)
 
-    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int) -> list[Neighbours]:
-        return self._nearest("code", "HAMMING", [row.tobytes() for row in hamming.pack(signs)], n)
+    def _delete(self, ids: NDArray[np.int64]) -> int:
+        known = self._fetch(ids)[0].tolist()
+        for start in range(0, len(known), self.most_results):
+            self._client.delete(self.collection, ids=known[start : start + self.most_results], timeout=self.timeout)
+        return len(known)
 
-    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int) -> list[Neighbours]:
-        return self._nearest("signs", "IP", list(vectors), n)
+    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int, where: list[Condition]) -> list[Neighbours]:
+        return self._nearest("code", "HAMMING", [row.tobytes() for row in hamming.pack(signs)], n, where)
 
-    def _nearest(self, field: str, metric: str, queries: list[Any], n: int) -> list[Neighbours]:
+    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int, where: list[Condition]) -> list[Neighbours]:
+        return self._nearest("signs", "IP", list(vectors), n, where)
+
+    def _nearest(self, field: str, metric: str, queries: list[Any], n: int, where: list[Condition]) -> list[Neighbours]:
         hits_of = self._client.search(
             self.collection,
             queries,
             anns_field=field,
+            filter=" and ".join(map(_expression, where)),
             limit=n,
             search_params={"metric_type": metric, "params": self._effort(field, n)},
             timeout=self.timeout,
@@ -198,11 +220,18 @@ class Milvus(Store):
             for row in self._client.query(self.collection, ids=part, output_fields=["code"], timeout=self.timeout):
                 known.append(row["id"])
                 codes.append(row["code"][0])
-        packed = np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1)
+        packed = np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), hamming.bytes_for(self.n_bits))
         return np.array(known, np.int64), hamming.unpack(packed, self.n_bits)
 
     def _disconnect(self) -> None:
         self._client.close()
+
+
+def _expression(condition: Condition) -> str:
+    """The condition in the language of Milvus."""
+    operator = {"=": "==", "in": "in"}.get(condition.operator, condition.operator)
+    value = list(condition.value) if condition.operator == "in" else condition.value
+    return f"{condition.column} {operator} {json.dumps(value, ensure_ascii=False)}"
 
 
 _REACH = 5.0  # seconds to reach a server; an embedded one starts first and may take longer

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp.stores._shared.base import Neighbours, Store, check_name
+from hbmp._core.filters import Condition
+from hbmp.stores._shared.base import Neighbours, Store
+from hbmp.stores._shared.names import check_name
 
 MOST_BITS = 4000  # the widest halfvec of an HNSW index
 _EF_SEARCH = (40, 1000)  # default and maximum of pgvector
+_TYPES = {str: "text", int: "bigint", float: "double precision", bool: "boolean"}
 _INDEXES = (("code", "bit_hamming_ops"), ("signs", "halfvec_ip_ops"))
 # The graph of the signs is built for equal weights; other weights need a wider search.
 _WIDER_BY_PRODUCT = 4
@@ -41,12 +44,14 @@ class PGVector(Store):
         Name of the table, or ``"schema.table"``; created if it does not exist.
     index : {"hnsw", "flat"}, default="hnsw"
         "hnsw" searches a graph, approximately; "flat" reads the whole table, exactly.
+    columns : mapping of str to type, default=None
+        Columns beside the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
     connect_timeout : int, default=5
         Largest number of seconds to connect.
 
     Attributes
     ----------
-    n_bits, table, index
+    n_bits, table, index, columns
         As given.
 
     Examples
@@ -66,9 +71,10 @@ class PGVector(Store):
         *,
         table: str = "hbmp_codes",
         index: Literal["hnsw", "flat"] = "hnsw",
+        columns: Mapping[str, type] | None = None,
         connect_timeout: int = 5,
     ):
-        super().__init__(n_bits)
+        super().__init__(n_bits, columns)
         if self.n_bits > MOST_BITS:
             raise ValueError(f"pgvector searches codes of at most {MOST_BITS} bits, found n_bits={n_bits}.")
         if index not in ("hnsw", "flat"):
@@ -108,7 +114,8 @@ class PGVector(Store):
     def _create(self, cursor: Any) -> None:
         if cursor.execute("SELECT to_regclass(%s)", [self._quoted(cursor)]).fetchone()[0] is None:
             self._run(
-                cursor, "CREATE TABLE {table} (id bigint PRIMARY KEY, code bit({n}) NOT NULL, signs halfvec({n}))"
+                cursor,
+                "CREATE TABLE {table} (id bigint PRIMARY KEY, code bit({n}) NOT NULL, signs halfvec({n}){typed})",
             )
 
     def _check_columns(self, cursor: Any) -> None:
@@ -119,6 +126,7 @@ class PGVector(Store):
         ).fetchall()
         found = dict(rows)
         wanted = {"id": "bigint", "code": f"bit({self.n_bits})", "signs": f"halfvec({self.n_bits})"}
+        wanted |= {name: _TYPES[kind] for name, kind in self.columns.items()}
         if any(found.get(name) != kind for name, kind in wanted.items()):
             listed = ", ".join(f"{name} {found[name]}" for name in wanted if name in found) or "none of these"
             raise ValueError(
@@ -126,7 +134,9 @@ class PGVector(Store):
                 f"table {self.table!r} has {listed}. Open it with its own n_bits, or name another table."
             )
 
-    def _upsert(self, codes: NDArray[np.int8], ids: NDArray[np.int64], batch_size: int) -> None:
+    def _upsert(
+        self, codes: NDArray[np.int8], ids: NDArray[np.int64], values: dict[str, list[Any]], batch_size: int
+    ) -> None:
         with self._transaction() as cursor:
             self._run(
                 cursor,
@@ -138,13 +148,27 @@ class PGVector(Store):
                     rows = slice(start, start + batch_size)
                     copy.write(_copy_rows(codes[rows], ids[rows]))
                 copy.write(_COPY_TRAILER)
+            source = "hbmp_incoming"
+            if self.columns:
+                self._copy_values(cursor, ids, values)
+                source = "hbmp_incoming JOIN hbmp_values USING (id)"
             self._run(
                 cursor,
-                "INSERT INTO {table} (id, code, signs) SELECT id, code, signs FROM hbmp_incoming "
-                "ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs",
+                f"INSERT INTO {{table}} (id, code, signs{{names}}) SELECT id, code, signs{{names}} FROM {source} "
+                "ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs{updates}",
             )
             if self.index == "hnsw":
                 self._build_indexes(cursor)
+
+    def _copy_values(self, cursor: Any, ids: NDArray[np.int64], values: dict[str, list[Any]]) -> None:
+        self._run(cursor, "CREATE TEMPORARY TABLE hbmp_values (id bigint{typed}) ON COMMIT DROP")
+        with cursor.copy("COPY hbmp_values FROM STDIN") as copy:
+            for row in zip(ids.tolist(), *values.values(), strict=True):
+                copy.write_row(row)
+
+    def _delete(self, ids: NDArray[np.int64]) -> int:
+        with self._transaction() as cursor:
+            return int(self._run(cursor, "DELETE FROM {table} WHERE id = ANY(%s)", values=[ids.tolist()]).rowcount)
 
     def _build_indexes(self, cursor: Any) -> None:
         from psycopg import sql
@@ -161,44 +185,52 @@ class PGVector(Store):
                     operators=sql.Identifier(operators),
                 )
 
-    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int) -> list[Neighbours]:
+    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int, where: list[Condition]) -> list[Neighbours]:
         texts = [bytes(row).decode("ascii") for row in np.where(signs > 0, ord("1"), ord("0")).astype(np.uint8)]
-        return self._nearest("code <~> query.code", "text::bit({n}) AS code", texts, n, ef_search=n)
+        return self._nearest("code <~> query.code", "text::bit({n}) AS code", texts, n, where, ef_search=n)
 
-    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int) -> list[Neighbours]:
+    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int, where: list[Condition]) -> list[Neighbours]:
         texts = ["[" + ",".join(map(str, row.tolist())) + "]" for row in vectors]
         wider = _WIDER_BY_PRODUCT * n
-        return self._nearest("signs <#> query.vector", "text::halfvec({n}) AS vector", texts, n, ef_search=wider)
+        parsed = "text::halfvec({n}) AS vector"
+        return self._nearest("signs <#> query.vector", parsed, texts, n, where, ef_search=wider)
 
-    def _nearest(self, distance: str, parsed: str, texts: list[str], n: int, ef_search: int) -> list[Neighbours]:
+    def _nearest(
+        self, distance: str, parsed: str, texts: list[str], n: int, where: list[Condition], ef_search: int
+    ) -> list[Neighbours]:
         # Materialised, so that the planner parses the text of a query only once.
         statement = (
             "WITH query AS MATERIALIZED "
             f"(SELECT row, {parsed} FROM unnest(%s::text[]) WITH ORDINALITY AS given(text, row)) "
             "SELECT query.row, item.id, item.distance FROM query CROSS JOIN LATERAL "
-            f"(SELECT id, {distance} AS distance FROM {{table}} ORDER BY {distance} LIMIT %s) AS item "
+            f"(SELECT id, {distance} AS distance FROM {{table}} {{where}} ORDER BY {distance} LIMIT %s) AS item "
             "ORDER BY query.row"
         )
         with self._transaction() as cursor:
             if self.index == "flat":
                 _read_all(cursor)
-                return self._fetch_nearest(cursor, statement, texts, n)
+                return self._fetch_nearest(cursor, statement, texts, n, where)
             _read_graph(cursor, ef_search)
-            found = self._fetch_nearest(cursor, statement, texts, n)
+            found = self._fetch_nearest(cursor, statement, texts, n, where)
             short = [row for row, neighbours in enumerate(found) if len(neighbours.ids) < n]
-            n_rows = self._run(cursor, "SELECT count(*) FROM {table}").fetchone()[0] if short else 0
+            n_rows = 0
+            if short:
+                counted = "SELECT count(*) FROM {table} {where}"
+                n_rows = self._run(cursor, counted, where=_where(where)).fetchone()[0]
             # With many equal codes parts of the graph cannot be reached, so the table is read.
             short = [row for row in short if len(found[row].ids) < n_rows]
             if short:
                 _read_all(cursor)
-                exact = self._fetch_nearest(cursor, statement, [texts[row] for row in short], n)
+                exact = self._fetch_nearest(cursor, statement, [texts[row] for row in short], n, where)
                 for row, neighbours in zip(short, exact, strict=True):
                     found[row] = neighbours
             return found
 
-    def _fetch_nearest(self, cursor: Any, statement: str, texts: list[str], n: int) -> list[Neighbours]:
+    def _fetch_nearest(
+        self, cursor: Any, statement: str, texts: list[str], n: int, where: list[Condition]
+    ) -> list[Neighbours]:
         # Not prepared, as a plan kept on the server would outlive these settings.
-        rows = self._run(cursor, statement, values=[texts, n], prepare=False).fetchall()
+        rows = self._run(cursor, statement, values=[texts, n], prepare=False, where=_where(where)).fetchall()
         table = np.array(rows, dtype=[("row", np.int64), ("id", np.int64), ("distance", np.float64)])
         of_query = np.split(table, np.searchsorted(table["row"], np.arange(2, len(texts) + 1)))
         return [Neighbours(part["id"], part["distance"]) for part in of_query]
@@ -239,7 +271,17 @@ class PGVector(Store):
     def _parts(self) -> dict[str, Any]:
         from psycopg import sql
 
-        return {"table": sql.Identifier(*self.table.split(".")), "n": sql.Literal(self.n_bits)}
+        names = [sql.Identifier(name) for name in self.columns]
+        typed = [
+            sql.SQL(", {} {}").format(*pair) for pair in zip(names, map(_type, self.columns.values()), strict=True)
+        ]
+        return {
+            "table": sql.Identifier(*self.table.split(".")),
+            "n": sql.Literal(self.n_bits),
+            "typed": sql.Composed(typed),
+            "names": sql.Composed([sql.SQL(", {}").format(name) for name in names]),
+            "updates": sql.Composed([sql.SQL(", {0} = excluded.{0}").format(name) for name in names]),
+        }
 
     def _run(
         self, cursor: Any, statement: str, *, values: list[Any] | None = None, prepare: bool | None = None, **parts: Any
@@ -248,6 +290,28 @@ class PGVector(Store):
         from psycopg import sql
 
         return cursor.execute(sql.SQL(statement).format(**self._parts(), **parts), values, prepare=prepare)
+
+
+def _type(kind: type) -> Any:
+    from psycopg import sql
+
+    return sql.SQL(_TYPES[kind])
+
+
+def _where(where: list[Condition]) -> Any:
+    """The clause for these conditions; nothing where there are none."""
+    from psycopg import sql
+
+    if not where:
+        return sql.SQL("")
+    parts = []
+    for condition in where:
+        column, value = sql.Identifier(condition.column), condition.value
+        if condition.operator == "in":
+            parts.append(sql.SQL("{} = ANY({})").format(column, sql.Literal(list(value))))
+        else:
+            parts.append(sql.SQL(f"{{}} {condition.operator} {{}}").format(column, sql.Literal(value)))
+    return sql.SQL("WHERE ") + sql.SQL(" AND ").join(parts)
 
 
 def _connect(url: str, connect_timeout: int) -> Any:

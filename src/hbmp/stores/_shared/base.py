@@ -1,4 +1,4 @@
-"""The interface of all stores: `add`, `search`, `count`, `drop`, with the same results for every engine.
+"""The interface of all stores: `add`, `search`, `remove`, `count`, `drop`, with the same results for every engine.
 
     u      code        (n_bits,)  bits in the binary type of the engine, for Hamming distance
     u      signs       (n_bits,)  the same code as ±1 in half precision, for inner products
@@ -12,14 +12,17 @@ distance, and an approximate index can only miss items.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hbmp import hamming
+from hbmp._core.filters import Condition, Where, conditions
+from hbmp.stores._shared.columns import check_columns, check_values
+from hbmp.stores._shared.names import check_ids
 
 CANDIDATES = ("auto", "hamming", "product")
 _QUERIES_AT_ONCE = 256
@@ -40,11 +43,15 @@ class Store(ABC):
     ----------
     n_bits : int
         Code length.
+    columns : mapping of str to type, default=None
+        Columns beside the codes, such as ``{"brand": str, "price": float}``; kinds are str, int, float and bool.
 
     Attributes
     ----------
     n_bits : int
         Code length.
+    columns : dict of str to type
+        Columns beside the codes.
     most_results : int or None
         Largest number of results per query, if the engine has a limit.
 
@@ -57,13 +64,21 @@ class Store(ABC):
 
     most_results: int | None = None
 
-    def __init__(self, n_bits: int):
+    def __init__(self, n_bits: int, columns: Mapping[str, type] | None = None):
         hamming.bytes_for(n_bits)  # refuses an invalid number of bits
         self.n_bits = int(n_bits)
+        self.columns = check_columns(columns)
         self._open = True
 
-    def add(self, codes: ArrayLike, ids: ArrayLike, *, batch_size: int = 10_000) -> None:
-        """Write codes under ids; an existing id gets the new code.
+    def add(
+        self,
+        codes: ArrayLike,
+        ids: ArrayLike,
+        *,
+        values: Mapping[str, Any] | None = None,
+        batch_size: int = 10_000,
+    ) -> None:
+        """Write codes under ids; an existing id gets the new code and values.
 
         All arguments are checked before anything is sent.
 
@@ -73,6 +88,8 @@ class Store(ABC):
             Signs, -1 and +1.
         ids : array-like of int of shape (n,)
             Distinct ids, not negative.
+        values : mapping of str to sequence, default=None
+            One value per row for each of `columns`, such as ``{"brand": ["sony", "canon"]}``.
         batch_size : int, default=10_000
             Rows per request.
         """
@@ -81,8 +98,27 @@ class Store(ABC):
         ids = check_ids(ids, len(codes))
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, found {batch_size}.")
+        kept = check_values(self.columns, values, len(codes))
         if len(ids):
-            self._upsert(codes, ids, batch_size)
+            self._upsert(codes, ids, kept, batch_size)
+
+    def remove(self, ids: ArrayLike) -> int:
+        """Delete codes; ids that do not exist are passed over.
+
+        Parameters
+        ----------
+        ids : array-like of int of shape (n,)
+            Distinct ids.
+
+        Returns
+        -------
+        int
+            Number of deleted codes.
+        """
+        self._check_open()
+        wanted = np.asarray(ids)
+        wanted = check_ids(wanted, wanted.size)
+        return self._delete(wanted) if len(wanted) else 0
 
     def search(
         self,
@@ -90,6 +126,7 @@ class Store(ABC):
         k: int,
         *,
         bit_weights: ArrayLike | None = None,
+        where: Where | None = None,
         candidates: str = "auto",
         oversample: float = 10.0,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -103,6 +140,9 @@ class Store(ABC):
             Number of codes per query.
         bit_weights : array-like of shape (n_bits,), default=None
             Weight of each bit in the distance; plain Hamming distance where it is None.
+        where : mapping, default=None
+            Conditions on `columns`, all of which must hold: ``{"brand": "sony"}``, ``{"brand": ["sony", "canon"]}``,
+            ``{"price": {">=": 10, "<": 20}}``. The engine filters first, so there are k results if k rows match.
         candidates : {"auto", "hamming", "product"}, default="auto"
             Measure of the engine for candidates. "auto" is "hamming" for signs without weights, else "product".
         oversample : float, default=10.0
@@ -119,20 +159,23 @@ class Store(ABC):
         queries = hamming.check_queries(queries, self.n_bits)
         weights = None if bit_weights is None else hamming.check_weights(bit_weights, self.n_bits)
         n_candidates = self._check_size(k, oversample)
+        holds = conditions(where, self.columns)
         plain = weights is None and queries.dtype == np.int8
         if candidates not in CANDIDATES:
             raise ValueError(f"candidates must be one of {', '.join(CANDIDATES)}, found {candidates!r}.")
         by_bits = plain if candidates == "auto" else candidates == "hamming"
         distances = np.full((len(queries), k), np.inf, np.float32)
         ids = np.full((len(queries), k), -1, np.int64)
+        if any(condition.operator == "in" and not condition.value for condition in holds):
+            return distances, ids
         at_once = max(1, min(_QUERIES_AT_ONCE, _RESULTS_AT_ONCE // n_candidates))
         for start in range(0, len(queries), at_once):
             block = queries[start : start + at_once]
             vectors, offsets = hamming.query_terms(block, weights)
             if by_bits:
-                found = self._nearest_by_bits(hamming.signs(block), n_candidates)
+                found = self._nearest_by_bits(hamming.signs(block), n_candidates, holds)
             else:
-                found = self._nearest_by_product(_half_precision(vectors), n_candidates)
+                found = self._nearest_by_product(_half_precision(vectors), n_candidates, holds)
             if not (plain and by_bits):
                 found = self._exactly(found, vectors, offsets)
             for row, neighbours in enumerate(found, start):
@@ -197,13 +240,19 @@ class Store(ABC):
         """Delete all codes and their indexes, and close the connection."""
 
     @abstractmethod
-    def _upsert(self, codes: NDArray[np.int8], ids: NDArray[np.int64], batch_size: int) -> None: ...
+    def _upsert(
+        self, codes: NDArray[np.int8], ids: NDArray[np.int64], values: dict[str, list[Any]], batch_size: int
+    ) -> None: ...
 
     @abstractmethod
-    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int) -> list[Neighbours]: ...
+    def _delete(self, ids: NDArray[np.int64]) -> int:
+        """Delete codes; the number of those that existed."""
 
     @abstractmethod
-    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int) -> list[Neighbours]: ...
+    def _nearest_by_bits(self, signs: NDArray[np.int8], n: int, where: list[Condition]) -> list[Neighbours]: ...
+
+    @abstractmethod
+    def _nearest_by_product(self, vectors: NDArray[np.float16], n: int, where: list[Condition]) -> list[Neighbours]: ...
 
     @abstractmethod
     def _fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
@@ -211,67 +260,6 @@ class Store(ABC):
 
     @abstractmethod
     def _disconnect(self) -> None: ...
-
-
-def check_ids(ids: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Check the ids of codes.
-
-    Parameters
-    ----------
-    ids : array-like of int of shape (n,)
-        Whole numbers, distinct and not negative, as -1 marks a missing result.
-    n : int
-        Number of codes.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-
-    Examples
-    --------
-    >>> from hbmp.stores import check_ids
-    >>> check_ids([7, 3], 2).dtype
-    dtype('int64')
-    """
-    ids = np.asarray(ids)
-    if ids.shape != (n,):
-        raise ValueError(f"{n} codes need ids of shape ({n},), found {ids.shape}.")
-    if n and ids.dtype.kind not in "iu":
-        raise ValueError(f"The ids must be whole numbers, found dtype {ids.dtype}.")
-    if n and (ids.min() < 0 or ids.max() > np.iinfo(np.int64).max):
-        raise ValueError(f"The ids must lie between 0 and 2**63 - 1, found {ids.min()} to {ids.max()}.")
-    ids = ids.astype(np.int64)
-    values, counts = np.unique(ids, return_counts=True)
-    if len(values) < n:
-        twice = values[counts > 1][0]
-        raise ValueError(f"Ids must be distinct, found {twice} more than once.")
-    return ids
-
-
-def check_name(name: str, what: str) -> str:
-    """Check the name of a table or collection.
-
-    Parameters
-    ----------
-    name : str
-        A letter or underscore, then letters, digits and underscores; 63 characters at most.
-    what : str
-        The word for it in the error message.
-
-    Returns
-    -------
-    str
-        The name.
-
-    Examples
-    --------
-    >>> from hbmp.stores import check_name
-    >>> check_name("hbmp_codes", "table")
-    'hbmp_codes'
-    """
-    if not (isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name)):
-        raise ValueError(f"The name of a {what} has letters, digits and underscores, 63 at most, found {name!r}.")
-    return name
 
 
 def _half_precision(vectors: NDArray[np.float64]) -> NDArray[np.float16]:
