@@ -7,7 +7,7 @@ from hbmp import hamming
 from hbmp.affinities import SameClass
 from hbmp.functions import Linear
 from hbmp.methods.hbmp import encoder as encoding
-from hbmp.methods.hbmp.encoder import Encoder
+from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.label_queries import make_queries
 from hbmp.methods.hbmp.plan import Plan, TargetSettings
 from hbmp.methods.hbmp.targets import Target
@@ -37,7 +37,7 @@ def test_only_items_that_are_classes_are_as_unlike_as_can_be(two_kinds):
 
 def test_label_vectors_come_from_the_codes_that_the_function_gives(two_kinds):
     X, y, target = two_kinds
-    found = Encoder.fit(X, y, target, plan_of(learns_labels=True, label_share=0.25, label_queries=True), 0)
+    found = BitEncoder.fit(X, y, target, plan_of(learns_labels=True, label_share=0.25, label_queries=True), 0)
     odds, scores = found.odds(X), found.scores(X)
     given, wanted = hamming.signs(odds), target.book.codes[target.item_of]
     assert (given != wanted).any()  # else the two would be the same

@@ -16,7 +16,7 @@ FOLDERS = ("affinities", "backbones", "functions", "methods")
 PARTS = {
     "parts/anchor_kernel": "hbmp.methods._shared.anchors:AnchorKernel",
     "parts/code_book": "hbmp.pursuit.codebook:CodeBook",
-    "parts/encoder": "hbmp.methods.hbmp.encoder:Encoder",
+    "parts/encoder": "hbmp.methods.hbmp.encoder:BitEncoder",
     "parts/label_queries": "hbmp.methods.hbmp.label_queries:LabelQueries",
     "parts/label_votes": "hbmp.methods.hbmp.label_votes:LabelVotes",
     "parts/plan": "hbmp.methods.hbmp.plan:Plan",

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.files import write_into_place
 from hbmp.functions.kernel import Kernel
-from hbmp.methods.hbmp.encoder import Encoder
+from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.label_votes import CERTAIN, LabelVotes
 
 Layer = tuple[NDArray[Any], NDArray[Any]]
@@ -180,7 +180,7 @@ def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
         constants |= {f"weights_{position}": weights, f"bias_{position}": bias}
         nodes.append(helper.make_node("Gemm", [value, f"weights_{position}", f"bias_{position}"], [f"h_{position}"]))
         nodes.append(helper.make_node("Relu", [f"h_{position}"], [value := f"active_{position}"]))
-    encoder = getattr(model, "encoder_", None) or Encoder(model, model.n_bits)
+    encoder = getattr(model, "encoder_", None) or BitEncoder(model, model.n_bits)
     (weights, bias), columns = layers[-1], encoder.layout
     constants |= {"bit_layer": weights[:, columns.bits], "bit_bias": bias[columns.bits]}
     nodes.append(helper.make_node("Gemm", [value, "bit_layer", "bit_bias"], [scores := "bit_scores"]))

@@ -45,7 +45,7 @@ class Layout:
 
 
 @dataclass
-class Encoder:
+class BitEncoder:
     """A trained hash function with what turns its scores into bits."""
 
     function: HashFunction
@@ -57,7 +57,7 @@ class Encoder:
     detail: DetailBits | None = None
 
     @classmethod
-    def fit(cls, X, y, target: Target, plan: Plan, seed: int) -> Encoder:
+    def fit(cls, X, y, target: Target, plan: Plan, seed: int) -> BitEncoder:
         """Train the plan's hash function on the target codes."""
         labels = label_targets(y) if plan.learns_labels else None
         encoder = cls(_trained(X, labels, target, plan, seed), plan.n_label_bits, plan.label_share)

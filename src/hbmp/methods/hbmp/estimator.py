@@ -5,7 +5,7 @@ stage 1    who should be close (HBMP Eq. 1 to 3)              `targets.pursue`
 stage 2    target codes, one rank-one step per bit       `targets.pursue`, `hbmp.infer_codes`
            which target codes, on held-out rows          `select.select`
            how many bits rank within a class             `select.spare_bits`
-stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.Encoder`, `objective.Objective`
+stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.BitEncoder`, `objective.Objective`
            bits that rank within a class                 `detail.DetailBits`
 """
 
@@ -26,7 +26,7 @@ from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.images import is_images
 from hbmp.methods.hbmp.detail import join_weights
-from hbmp.methods.hbmp.encoder import Encoder
+from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
 from hbmp.methods.hbmp.select import select, spare_bits
 from hbmp.methods.hbmp.targets import Target, infer, pursue, shrink
@@ -117,7 +117,7 @@ class HBMP(Hasher):
         Number of detail bits, at the end of the code.
     plan_ : Plan
         Every decision of this fit.
-    encoder_ : Encoder
+    encoder_ : BitEncoder
         The trained hash function with its label votes.
     function_ : HashFunction
         The trained hash function alone.
@@ -147,7 +147,7 @@ class HBMP(Hasher):
     search = {"feature_share": [0.3, 0.5, 0.7], "label_share": [0.0, 0.5]}
 
     plan_: Plan
-    encoder_: Encoder
+    encoder_: BitEncoder
     codebook_: CodeBook
     function_: HashFunction
     unmatched_: float
@@ -273,7 +273,7 @@ class HBMP(Hasher):
         targets = pursue(plan, X, y, draw_seed(rng))
         target = select(targets, plan, X, y, rng)
         target, plan = spare_bits(target, plan, X, y, rng)
-        encoder = Encoder.fit(X, y, target, plan, draw_seed(rng))
+        encoder = BitEncoder.fit(X, y, target, plan, draw_seed(rng))
         self._adopt(encoder, target, plan, labelled=y is not None)
 
     def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
@@ -281,7 +281,7 @@ class HBMP(Hasher):
         function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
         seed = draw_seed(rng)
         self.codebook_ = function.pursue(X, self.n_bits, weighting=self.weighting, ridge=self.ridge, random_state=seed)
-        self.plan_, self.encoder_ = plan, Encoder(function, self.n_bits)
+        self.plan_, self.encoder_ = plan, BitEncoder(function, self.n_bits)
         self._finish()
 
     def _items(self, X, y, rng: np.random.Generator):
@@ -290,7 +290,7 @@ class HBMP(Hasher):
             return X
         return X[np.sort(rng.choice(len(X), self.max_items, replace=False))]
 
-    def _adopt(self, encoder: Encoder, target: Target, plan: Plan, *, labelled: bool) -> None:
+    def _adopt(self, encoder: BitEncoder, target: Target, plan: Plan, *, labelled: bool) -> None:
         """Keep what was learned and how."""
         self.plan_, self.encoder_ = plan.settled(target.settings), encoder
         if encoder.detail is not None:
@@ -399,7 +399,7 @@ class HBMP(Hasher):
             share = float(of_model.pop("label_share_", 0.0))
             votes, queries = of_model.pop("votes_", None), of_model.pop("queries_", None)
             unmatched = float(of_model.get("unmatched_", 0.0))
-            self.encoder_ = Encoder(self.function_, self.n_bits, share, votes, queries, unmatched)
+            self.encoder_ = BitEncoder(self.function_, self.n_bits, share, votes, queries, unmatched)
             self.plan_ = Plan(
                 n_bits=self.n_bits,
                 unlabelled=isinstance(self.function_, Rebuilding),
