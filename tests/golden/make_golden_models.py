@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 import hbmp
+from hbmp._core.model_directory import digest
 from hbmp.affinities import Centred, ClassSimilarity, DistanceLevels, LabelOverlap, MeanFeatures
 from hbmp.backbones import Module
 from hbmp.functions import MLP, Kernel, Linear, Network, Trees
@@ -193,6 +194,7 @@ def _forget_this_machine(described: Path) -> None:
     content = json.loads(described.read_text(encoding="utf-8"))
     if "images" in content:
         content["images"]["absolute"] = "/photographs"
+        content["sha256"] = digest(content)
         described.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
