@@ -61,10 +61,10 @@ def make_database(path: Path, n_items: int) -> None:
     """Codes of random features under random planes."""
     random = np.random.default_rng(0)
     model = hbmp.get_method("lsh")(N_BITS, random_state=0).fit(random.standard_normal((2000, 32)))
-    index = hbmp.Index(N_BITS, bit_weights=model.bit_weights_)
+    codes = np.empty((n_items, N_BITS), np.int8)
     for start in range(0, n_items, 100_000):
-        index.add(model.transform(random.standard_normal((min(100_000, n_items - start), 32))))
-    hbmp.Database(model, index, np.arange(n_items)).save(path)
+        codes[start : start + 100_000] = model.transform(random.standard_normal((min(100_000, n_items - start), 32)))
+    hbmp.Database.of_codes(model, codes, path=path)
 
 
 def ask(address, n_requests: int, n_clients: int, n_items: int) -> tuple[np.ndarray, int]:

@@ -15,8 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hbmp.app.inputs import inputs_for
-from hbmp.app.outputs import check_folder
-from hbmp.database import Database, check_free, encode, is_database
+from hbmp.database import Database, check_free, is_database
 from hbmp.database.item_files import ItemFiles
 from hbmp.datasets import Data
 from hbmp.encode import Encoded, encode_dataset, read_codes
@@ -29,7 +28,6 @@ _PER_PART = 4096  # images per part: the most that a stopped run encodes again
 def check_database_place(path: str | Path, *, replace: bool) -> None:
     """Refuse an output that cannot be a new database, or one that exists already where it must not be replaced."""
     check_free(path)
-    check_folder(path)
     if not replace and is_database(path):
         raise ValueError(f"{path} is a database already; pass --replace to replace it, or choose another name.")
 
@@ -49,7 +47,9 @@ def index_data(
     name: str,
     path: str | Path,
     *,
-    ids: np.ndarray | None = None,
+    ids: Any = None,
+    payload: Any = None,
+    vectors: str | None = None,
     kind: Literal["auto", "flat", "ivf"] = "auto",
     on_error: Literal["refuse", "skip"] = "refuse",
     progress: bool = False,
@@ -59,16 +59,12 @@ def index_data(
     if ids is not None and len(ids) != len(data):
         raise ValueError(f"{name} has {len(data)} items but there are {len(ids)} ids; pass one id per item.")
     inputs = inputs_for(model, data, name)
-    settings: dict[str, Any] = {"label_names": data.label_names, "kind": kind}
+    settings: dict[str, Any] = {"label_names": data.label_names, "kind": kind, "path": path, "replace": True}
     source = {"name": data.name, "rows": len(data), "checksum": data.checksum()}
     if not isinstance(inputs, Images) or inputs.folder is None:
         files = ItemFiles.of(inputs) if isinstance(inputs, Images) else None
-        codes = encode(model, inputs, progress=progress)
-        done = Indexed(
-            Database.of_codes(model, codes, ids=ids, labels=data.labels, source=source, files=files, **settings)
-        )
-        done.database.save(path)
-        return done
+        items = {"ids": ids, "labels": data.labels, "payload": payload, "source": source, "files": files}
+        return Indexed(Database.build(model, inputs, vectors=vectors, progress=progress, **items, **settings))
     parts = Path(path).with_name(f"{Path(path).name}.parts")
     encoded = _encoded(model, inputs, parts, on_error, progress)
     names, codes = _read(parts)
@@ -76,13 +72,12 @@ def index_data(
     database = Database.of_codes(
         model,
         codes,
-        ids=None if ids is None else np.asarray(ids)[kept],
+        ids=None if ids is None else [ids[row] for row in kept],
         labels=None if data.labels is None else data.labels[kept],
         source={**source, "rows": len(kept)},
         files=ItemFiles(str(inputs.folder), names),
         **settings,
     )
-    database.save(path)
     shutil.rmtree(parts)
     resumed = min(encoded.n_resumed * _PER_PART, len(database))
     return Indexed(database, encoded.skipped, resumed)

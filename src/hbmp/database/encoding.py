@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,19 +43,31 @@ def encode(model: Hasher, X: Any, *, progress: bool = False, out: NDArray[Any] |
     >>> encode(get_method("lsh")(16, random_state=0).fit(X), X).shape
     (50, 16)
     """
+    X = rows_of(X)
+    codes = np.empty((len(X), model.n_bits), dtype=np.int8) if out is None else out
+    for rows, _, block in blocks_of(model, X, progress=progress):
+        codes[rows] = hamming.pack(block) if codes.dtype == np.uint8 else block
+    return codes
+
+
+def rows_of(X: Any) -> Any:
+    """Images, or features of shape (n, d)."""
+    if is_images(X):
+        return as_images(X)
+    if np.ndim(X) != 2:
+        raise ValueError(f"Features must have shape (n, d), found {np.shape(X)}.")
+    return X
+
+
+def blocks_of(model: Hasher, X: Any, *, progress: bool = False) -> Iterator[tuple[slice, Any, NDArray[np.int8]]]:
+    """Blocks of `rows_of`, each with its place and its codes."""
     from tqdm import tqdm
 
-    images = is_images(X)
-    X = as_images(X) if images else X
-    if not images and np.ndim(X) != 2:
-        raise ValueError(f"Features must have shape (n, d), found {np.shape(X)}.")
-    rows = _IMAGES if images else _ROWS
-    codes = np.empty((len(X), model.n_bits), dtype=np.int8) if out is None else out
-    unit = "image" if images else "row"
+    images = isinstance(X, Images)
+    rows, unit = (_IMAGES, "image") if images else (_ROWS, "row")
     with tqdm(total=len(X), desc="encoding", unit=unit, disable=None if progress else True) as bar:
         for start in range(0, len(X), rows):
-            part = X[start : start + rows]
-            block = model.transform(part if isinstance(part, Images) else np.asarray(part))
-            codes[start : start + rows] = hamming.pack(block) if codes.dtype == np.uint8 else block
-            bar.update(len(block))
-    return codes
+            part = slice(start, min(start + rows, len(X)))
+            block = X[part] if images else np.asarray(X[part])
+            yield part, block, model.transform(block)
+            bar.update(part.stop - part.start)

@@ -108,17 +108,31 @@ class ItemFiles:
     @classmethod
     def restored(cls, arrays: dict[str, NDArray[Any]], place: dict[str, str], database: Path) -> ItemFiles:
         """The inverse of `arrays` and `place_seen_from` for a database opened at this path."""
-        beside = Path(os.path.normpath(Path(os.path.abspath(database)) / place["beside"]))
-        found = cls(beside if beside.is_dir() else place["absolute"], ())
+        found = cls(folder_of(place, database), ())
         found._bytes, found._ends = arrays["path_bytes"], arrays["path_ends"]
         starts = np.concatenate([[0], found._ends[:-1]]).astype(np.int64)
         text = found._bytes.tobytes()
         # Two dots or a leading slash are rare, so only then are the names checked one by one.
         if b".." in text or (len(found) and (found._bytes[starts] == ord("/")).any()):
-            outside = next((name for name in found.names() if _leaves(name)), None)
-            if outside is not None:
-                raise ValueError(f"{database} names the file {outside}, outside its folder of images. Make it again.")
+            for name in found.names():
+                check_inside(name, database)
         return found
+
+
+def folder_of(place: dict[str, str], database: Path | None) -> Path:
+    """The folder of the files: beside the database where it is there, else where it was."""
+    if database is None or "beside" not in place:
+        return Path(place["absolute"])
+    beside = Path(os.path.normpath(Path(os.path.abspath(database)) / place["beside"]))
+    return beside if beside.is_dir() else Path(place["absolute"])
+
+
+def check_inside(name: str, database: Path | None) -> str:
+    """Refuse the name of a file outside the folder; else the name."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"{database} names the file {name}, outside its folder of images. Make it again.")
+    return name
 
 
 def shortest(path: Path) -> str:
@@ -126,8 +140,3 @@ def shortest(path: Path) -> str:
     absolute, here = os.path.abspath(path), os.getcwd()
     inside = os.path.commonpath([absolute, here]) == here
     return os.path.relpath(absolute, here) if inside else absolute
-
-
-def _leaves(name: str) -> bool:
-    path = PurePosixPath(name)
-    return path.is_absolute() or ".." in path.parts

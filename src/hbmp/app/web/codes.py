@@ -60,7 +60,7 @@ def _from_labels(database: Database) -> tuple[list[str], np.ndarray]:
     if labels is None or not len(database):
         return [], np.empty((0, database.index.n_bits), np.int8)
     places = _some(len(database), _SAMPLED)
-    labels, codes = labels[places], database.index.codes(database.ids[places])
+    labels, codes = labels[places], database.codes()[places]
     if labels.ndim == 1:
         found, counts = np.unique(labels, return_counts=True)
         kept = np.sort(np.argsort(-counts, kind="stable")[:_CLASSES])
@@ -119,7 +119,7 @@ def place_codes(database: Database, most: int = _MAPPED) -> list[dict[str, Any]]
     if not len(places):
         return []
     ids = database.ids[places]
-    codes, code_of = np.unique(database.index.codes(ids), axis=0, return_inverse=True)
+    codes, code_of = np.unique(database.codes()[places], axis=0, return_inverse=True)
     # Squared Euclidean distances of these rows are four times the weighted Hamming distances.
     plane = _plane(codes * np.sqrt(np.clip(database.index.bit_weights, 0, None)))
     low, high = plane.min(axis=0), plane.max(axis=0)

@@ -1,0 +1,226 @@
+"""What a database holds: ids, labels, payload, files and codes of its items, as of the latest commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbmp.database import labels as label_values
+from hbmp.database.contents import Contents
+from hbmp.database.facets import facets_of
+from hbmp.database.files import read_model
+from hbmp.database.item_files import ItemFiles, check_inside, folder_of, shortest
+from hbmp.database.payload import restored
+from hbmp.database.store import Store
+from hbmp.hasher import Hasher
+from hbmp.index import Index
+
+_T = TypeVar("_T")
+
+
+class Items:
+    """The part of a `Database` that reads."""
+
+    def __init__(self, model: Hasher, store: Store, *, module: Any = None, fixed: str | None = None):
+        self.model = model
+        self._store, self._contents = store, Contents(store)
+        self._module, self._fixed = module, fixed  # fixed: why the database cannot be changed
+        self._model_digest = store.get("model")
+        self._files: ItemFiles | None = None
+        self._kept: dict[str, tuple[int, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._latest().numbers)
+
+    def __repr__(self) -> str:
+        return f"Database({len(self)} items of {self.index.n_bits} bits, {type(self.model).__name__})"
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a database in memory."""
+        return self._store.path
+
+    @property
+    def index(self) -> Index:
+        """The codes, which only the database changes."""
+        return self._latest().index
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids of the items: ascending integers, or texts in the order of arrival."""
+        return self._cached("ids", self._contents.all_ids)
+
+    @property
+    def id_type(self) -> type:
+        """The type of ids, int or str."""
+        return str if self._latest().id_kind == "text" else int
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """Labels in the order of `ids`."""
+        form = self._latest().facts["labels"]
+        if form is None:
+            return None
+        return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the label columns."""
+        return tuple(self._latest().facts["label_names"])
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The kind of each column of the payload."""
+        return {name: kind or "text" for name, kind in self._latest().facts["columns"].items()}
+
+    @property
+    def vectors(self) -> str | None:
+        """How the original vectors are kept."""
+        about = self._latest().facts["vectors"]
+        return None if about is None else about["kind"]
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Origin of the items."""
+        return dict(self._latest().facts["source"])
+
+    @property
+    def files(self) -> ItemFiles | None:
+        """The image file of each item, in the order of `ids`."""
+        about = self._latest().facts["images"]
+        if about is None:
+            return None
+        where = self._files_folder()
+        return self._cached("files", lambda: ItemFiles(where, self._file_names()))
+
+    @files.setter
+    def files(self, files: ItemFiles) -> None:
+        """Look for the image files in another folder, for this object alone."""
+        self._files = files
+        self._kept.pop("files", None)
+
+    def _files_folder(self) -> Path:
+        return self._files.folder if self._files is not None else folder_of(self._contents.facts["images"], self.path)
+
+    def _file_names(self) -> list[str]:
+        return [check_inside(name, self.path) for name in self._contents.column("file")]
+
+    def facets(self, most: int = 50) -> dict[str, list[tuple[Any, int]]]:
+        """Columns with few values, for filters: each value and the number of its items, most frequent first.
+
+        Parameters
+        ----------
+        most : int, default=50
+            Columns with more values are left out.
+
+        Returns
+        -------
+        dict of str to list of (value, count)
+            By column; "label" for classes.
+        """
+        return self._cached(f"facets {most}", lambda: facets_of(self._contents, most))
+
+    def codes(self) -> NDArray[np.int8]:
+        """All codes, in the order of `ids`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_bits)
+            Signs, -1 and +1.
+        """
+        with self._store.lock:
+            contents = self._latest()
+            return contents.index.codes(contents.numbers)
+
+    def labels_of(self, ids: Any) -> list[str | None]:
+        """Labels of items as text; several labels are joined, ``sea;sand``.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+            Ids of items.
+
+        Returns
+        -------
+        list of str or None
+            None for an unknown id, and for an item without labels.
+        """
+        form = self._latest().facts["labels"]
+        names = self.label_names
+        rows = self._rows_of(ids, ["label"])
+        if form is None:
+            return [None] * len(rows)
+        return [None if row is None else label_values.as_text(row[0], form, names) for row in rows]
+
+    def paths_of(self, ids: Any) -> list[str | None]:
+        """Paths of the image files of items.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+            Ids of items.
+
+        Returns
+        -------
+        list of str or None
+            None for an unknown id, and for an item without a file.
+        """
+        names = [row[0] if row else None for row in self._rows_of(ids, ["file"])]
+        if not any(names):
+            return names
+        where = self._files_folder()
+        return [None if name is None else shortest(where / check_inside(name, self.path)) for name in names]
+
+    def payload_of(self, ids: Any) -> list[dict[str, Any] | None]:
+        """What items carry.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+            Ids of items.
+
+        Returns
+        -------
+        list of dict or None
+            One value per column, None where it is missing; None in place of the dict for an unknown id.
+        """
+        kinds: dict[str, str | None] = self._latest().facts["columns"]
+        rows = self._rows_of(ids, [f"c{number}" for number in range(len(kinds))])
+        return [
+            None
+            if row is None
+            else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
+            for row in rows
+        ]
+
+    def _rows_of(self, ids: Any, expressions: list[str]) -> list[tuple[Any, ...] | None]:
+        """Values of items by id; None for an unknown one."""
+        with self._store.lock:
+            contents = self._latest()
+            numbers = contents.numbers_of([ids] if isinstance(ids, str) else ids)
+            found = contents.rows(numbers, expressions)
+        empty = (None,) * len(expressions)
+        return [None if number < 0 else found.get(number, empty) for number in numbers.tolist()]
+
+    def _latest(self) -> Contents:
+        """The contents as of now; the model too, where another process has replaced the database."""
+        with self._store.lock:
+            before = self._contents.generation
+            self._contents.refresh()
+            if self._contents.generation != before:
+                digest = self._store.get("model")
+                if digest != self._model_digest:
+                    self.model, self._model_digest = read_model(self._store, self._module), digest
+            return self._contents
+
+    def _cached(self, name: str, compute: Callable[[], _T]) -> _T:
+        with self._store.lock:
+            reads = self._latest().reads
+            if self._kept.get(name, (None,))[0] != reads:
+                self._kept[name] = (reads, compute())
+            found: _T = self._kept[name][1]
+            return found

@@ -1,0 +1,150 @@
+"""Searching a database: the model encodes queries, the index finds candidates, vectors rank them where asked."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hbmp._core.filters import Where
+from hbmp.database.contents import Vanished
+from hbmp.database.items import Items
+from hbmp.index import Index
+from hbmp.index.rescoring import rescore as rescored
+
+Metric = Literal["cosine", "ip", "l2"]
+_ATTEMPTS = 3  # searches while another thread changes the index, before it has to wait
+
+
+class Searchable(Items):
+    """The part of a `Database` that searches."""
+
+    def search(
+        self,
+        X: Any,
+        k: int = 10,
+        *,
+        real_valued: bool = False,
+        where: Where | None = None,
+        ids: Any = None,
+        n_bits: int | None = None,
+        rescore: int | None = None,
+        metric: Metric = "cosine",
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Find the nearest items to each query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features), Images or path
+            Queries, as the model takes them.
+        k : int, default=10
+            Number of items per query.
+        real_valued : bool, default=False
+            Compare the scores of a query before the sign: finer distances.
+        where : mapping, default=None
+            Conditions on the payload and on "label", all of which must hold: ``{"brand": "sony"}``,
+            ``{"brand": ["sony", "canon"]}``, ``{"price": {">=": 10, "<": 20}}``.
+        ids : array-like of int or str, default=None
+            Search only among these items; unknown ids are ignored.
+        n_bits : int, default=None
+            Compare only the first bits of the codes.
+        rescore : int, default=None
+            Rank this many nearest codes by their original vectors, which the database must hold. Distances are then
+            those of the vectors.
+        metric : {"cosine", "ip", "l2"}, default="cosine"
+            Distance for `rescore`, see `hbmp.rescore`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, k)
+            Weighted Hamming distances, ascending, or those of `metric`; infinity where there are fewer than `k`.
+        ids : ndarray of shape (n_queries, k)
+            Ids of the items; -1, or None for ids that are texts, where there are fewer than `k`.
+        """
+        queries = self.model.project(X) if real_valued else self.model.transform(X)
+        if rescore is None:
+            return self.search_codes(queries, k, n_bits=n_bits, where=where, ids=ids)
+        if self.vectors is None:
+            raise ValueError(
+                "Rescoring needs the original vectors, which this database does not hold: build it with "
+                "vectors='float16', or use hbmp.rescore with vectors of your own."
+            )
+        return self._searched(queries, k, n_bits, None, where, ids, (np.asarray(X), rescore, metric))
+
+    def search_codes(
+        self,
+        queries: ArrayLike,
+        k: int = 10,
+        *,
+        n_bits: int | None = None,
+        bit_weights: ArrayLike | None = None,
+        where: Where | None = None,
+        ids: Any = None,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Find the nearest items to codes or scores that the model has computed before.
+
+        Parameters
+        ----------
+        queries : array-like of shape (n_queries, n_bits)
+            Signs, or scores before the sign.
+        k : int, default=10
+            Number of items per query.
+        n_bits : int, default=None
+            Compare only the first bits.
+        bit_weights : array-like of shape (n_bits,), default=None
+            Weights in place of the database's own.
+        where, ids
+            As for `search`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, k)
+            Weighted Hamming distances, ascending.
+        ids : ndarray of shape (n_queries, k)
+            Ids of the items.
+        """
+        return self._searched(queries, k, n_bits, bit_weights, where, ids, None)
+
+    def _searched(
+        self,
+        queries: ArrayLike,
+        k: int,
+        n_bits: int | None,
+        bit_weights: ArrayLike | None,
+        where: Where | None,
+        ids: Any,
+        vectors: tuple[NDArray[Any], int, Metric] | None,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        for attempt in range(1, _ATTEMPTS + 1):
+            waiting = attempt == _ATTEMPTS  # hold the lock all the time, so that nothing can change meanwhile
+            with self._store.lock if waiting else nullcontext():
+                with self._store.lock:
+                    contents = self._latest()
+                    index, changes = contents.index, contents.changes
+                    subset = contents.subset(where)
+                    if ids is not None:
+                        chosen = contents.numbers_of([ids] if isinstance(ids, str) else ids)
+                        chosen = chosen[chosen >= 0]
+                        subset = chosen if subset is None else np.intersect1d(chosen, subset)
+                weights = self._weights(index, n_bits) if bit_weights is None else bit_weights
+                wanted = k if vectors is None else max(k, vectors[1])
+                found, numbers = index.search(queries, wanted, n_bits=n_bits, bit_weights=weights, subset=subset)
+                with self._store.lock:
+                    if contents.changes != changes and not waiting:
+                        continue
+                    try:
+                        if vectors is not None:
+                            X, _, metric = vectors
+                            found, numbers = rescored(X, numbers, contents.vectors, k=k, metric=metric)
+                        return found, contents.ids_at(numbers)
+                    except Vanished:  # only where the file was changed between two statements
+                        continue
+        raise RuntimeError("The database changes faster than it can be searched.")
+
+    def _weights(self, index: Index, n_bits: int | None) -> NDArray[Any] | None:
+        """The best weights of the first bits; None where the index has them."""
+        if n_bits is None or n_bits == index.n_bits or not hasattr(self.model, "weights_for"):
+            return None
+        return np.asarray(self.model.weights_for(n_bits))
