@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 import hbmp
-from hbmp._core.model_directory import digest
 from hbmp.affinities import Centred, ClassSimilarity, DistanceLevels, LabelOverlap, MeanFeatures
 from hbmp.backbones import Module
+from hbmp.database.database_file import FORMAT, DatabaseFile
 from hbmp.functions import MLP, Kernel, Linear, Network, Trees
 
 FOLDER = Path(__file__).parent
@@ -174,14 +174,12 @@ def save_model(make: Make, folder: Path) -> None:
 def save_database(name: str, model: hbmp.Hasher, X, queries: np.ndarray, **more) -> None:
     """Build, save and record one database."""
     database = hbmp.Database.build(model, X, **more)
-    with tempfile.TemporaryDirectory(dir=FOLDER) as scratch:
-        database.save(Path(scratch) / "database")
-        described = Path(scratch) / "database" / "database.json"
-        folder = FOLDER / "databases" / f"format-{json.loads(described.read_text(encoding='utf-8'))['format']}" / name
+    folder = FOLDER / "databases" / f"format-{FORMAT}" / name
     if folder.exists():
         return
-    database.save(folder)
-    _forget_this_machine(folder / "database.json")
+    folder.mkdir(parents=True)
+    database.save(folder / "db")
+    _forget_this_machine(folder / "db")
     taken = hbmp.Images.from_array(queries) if queries.dtype == np.uint8 else queries
     distances, ids = database.search(taken, 5)
     labels = np.array([database.labels_of(row) for row in ids])
@@ -190,12 +188,13 @@ def save_database(name: str, model: hbmp.Hasher, X, queries: np.ndarray, **more)
     )
 
 
-def _forget_this_machine(described: Path) -> None:
-    content = json.loads(described.read_text(encoding="utf-8"))
-    if "images" in content:
-        content["images"]["absolute"] = "/photographs"
-        content["sha256"] = digest(content)
-        described.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+def _forget_this_machine(path: Path) -> None:
+    file = DatabaseFile(path)
+    facts = file.get("facts")
+    if facts["images"] is not None:
+        with file.transaction():
+            file.put("facts", {**facts, "images": {**facts["images"], "absolute": "/photographs"}})
+    file.close()
 
 
 def save_databases() -> None:

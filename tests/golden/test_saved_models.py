@@ -11,7 +11,7 @@ import hbmp
 
 FOLDER = Path(__file__).parent
 MODELS = sorted(path.parent for path in FOLDER.glob("models/format-*/*/model.json"))
-DATABASES = sorted(path.parent for path in FOLDER.glob("databases/format-*/*/database.json"))
+DATABASES = sorted(path.parent for path in FOLDER.glob("databases/format-*/*/answers.npz"))
 
 
 def name_of(folder: Path) -> str:
@@ -27,7 +27,8 @@ def the_users_network():
 
 def loaded(folder: Path, load):
     own = folder.name in ("network-of-the-user", "images")
-    return load(folder, module=the_users_network()) if own else load(folder)
+    place = folder / "db" if (folder / "db").exists() else folder  # databases are one file from format 3 on
+    return load(place, module=the_users_network()) if own else load(place)
 
 
 def as_input(array: np.ndarray):

@@ -14,7 +14,7 @@ import hbmp
 from hbmp import hamming
 from hbmp._core.filters import conditions
 from hbmp.database import Database, blocks, encode
-from hbmp.database.store import Store
+from hbmp.database.database_file import DatabaseFile
 
 X, Y = (part[:300] for part in load_digits(return_X_y=True))
 MODEL = hbmp.get_method("pca_sign")(12, random_state=0).fit(X[:200])
@@ -329,7 +329,7 @@ def test_the_log_of_blocks_is_a_dictionary(monkeypatch):
     monkeypatch.setattr(blocks, "SIZE", 40)
     monkeypatch.setattr(blocks, "_HISTORY", 200)
     rng, truth, known, seq, generation = np.random.default_rng(0), {}, {}, 0, None
-    store = Store.create()
+    store = DatabaseFile.create()
     for step in range(400):
         numbers = np.unique(rng.integers(0, 200, rng.integers(0, 30)))
         removed = np.setdiff1d(np.unique(rng.integers(0, 200, rng.integers(0, 12))), numbers)

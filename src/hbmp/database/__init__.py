@@ -4,9 +4,9 @@
     distances, ids = db.search(queries, 10, where={"brand": "sony"})
     db.add(more, ids=…, payload=…); db.remove(ids); db.payload_of(ids)
 
-`store` is the SQLite file, `blocks` the codes in it, `contents` keeps the index in step with the file, `place` puts a
-new file into place, `payload`, `labels`, `vectors`, `item_files` are what items carry, `where` is their filter.
-`folder` reads databases of formats 1 and 2.
+`database_file` is the SQLite file, `blocks` the codes in it, and `contents` keeps the index in step with the file.
+`place` puts a new file into place. `payload`, `labels`, `vectors` and `item_files` are what items carry, `where` is
+their filter. `folder` reads databases of formats 1 and 2.
 """
 
 from hbmp.database.database import Database

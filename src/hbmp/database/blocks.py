@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp.database.store import Store
+from hbmp.database.database_file import DatabaseFile
 
 SIZE = 1 << 16  # codes per block
 _HISTORY = 1 << 17  # rows of history that are always kept
@@ -37,7 +37,7 @@ class Block:
         return len(self.numbers) + len(self.removed)
 
 
-def append(store: Store, block: Block) -> None:
+def append(store: DatabaseFile, block: Block) -> None:
     """Write a block in parts of at most `SIZE` codes and tidy the log, inside a transaction."""
     nothing = np.empty(0, np.int64)
     for start in range(0, max(len(block.numbers), 1), SIZE):
@@ -47,7 +47,7 @@ def append(store: Store, block: Block) -> None:
     _forget_history(store)
 
 
-def read(store: Store, after: int = 0) -> tuple[Block, int]:
+def read(store: DatabaseFile, after: int = 0) -> tuple[Block, int]:
     """Everything after a `seq` as one block with ascending numbers, and the last `seq`."""
     rows = store.rows(
         "SELECT seq, first, size, numbers, codes, removed, crc FROM blocks WHERE seq > ? ORDER BY seq", [after]
@@ -83,7 +83,7 @@ def _codes(blocks: Sequence[Block]) -> NDArray[np.uint8]:
     return np.concatenate(some) if some else np.empty((0, 0), np.uint8)
 
 
-def _write(store: Store, block: Block) -> None:
+def _write(store: DatabaseFile, block: Block) -> None:
     numbers, codes, removed = block.numbers, np.ascontiguousarray(block.codes), block.removed
     first = int(numbers[0]) if len(numbers) else 0
     in_a_row = not len(numbers) or int(numbers[-1]) - first == len(numbers) - 1
@@ -94,10 +94,10 @@ def _write(store: Store, block: Block) -> None:
     )
 
 
-def _from_row(row: tuple[Any, ...], store: Store) -> Block:
+def _from_row(row: tuple[Any, ...], store: DatabaseFile) -> Block:
     _, first, size, numbers, codes, removed, crc = row
     if _crc(numbers or b"", codes, removed) != crc:
-        raise ValueError(f"{store.path} is damaged: a block of codes does not match its checksum. Make it again.")
+        raise ValueError(f"{store.name} is damaged: a block of codes does not match its checksum. Make it again.")
     found = np.arange(first, first + size) if numbers is None else np.frombuffer(numbers, "<i8").astype(np.int64)
     packed = np.frombuffer(codes, np.uint8).reshape(size, -1) if size else np.empty((0, 0), np.uint8)
     return Block(found, packed, np.frombuffer(removed, "<i8").astype(np.int64))
@@ -114,7 +114,7 @@ def _nothing() -> Block:
     return Block(np.empty(0, np.int64), np.empty((0, 0), np.uint8), np.empty(0, np.int64))
 
 
-def _merge_tail(store: Store) -> None:
+def _merge_tail(store: DatabaseFile) -> None:
     """Make the last blocks one as long as each is at most twice as large as all after it."""
     taken, size = 0, 0
     for found in store.rows("SELECT size + n_removed FROM blocks ORDER BY seq DESC LIMIT 40"):
@@ -129,7 +129,7 @@ def _merge_tail(store: Store) -> None:
     _write(store, merged)
 
 
-def _forget_history(store: Store) -> None:
+def _forget_history(store: DatabaseFile) -> None:
     """Write all blocks anew where most of what they hold is history."""
     rows, live = store.rows("SELECT total(size + n_removed) FROM blocks")[0][0], store.get("items", 0)
     if rows <= 2 * live + _HISTORY:

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from hbmp import hamming
 from hbmp.database import labels as label_values
 from hbmp.database.contents import Contents
+from hbmp.database.database_file import DatabaseFile
 from hbmp.database.encoding import blocks_of, rows_of
 from hbmp.database.item_files import ItemFiles
 from hbmp.database.payload import Payload
-from hbmp.database.store import Store
 from hbmp.database.vectors import check_kind
 from hbmp.hasher import Hasher
 from hbmp.images import Images
@@ -69,7 +69,7 @@ class Rows:
 
 
 def fill(
-    store: Store,
+    store: DatabaseFile,
     model: Hasher,
     rows: Rows,
     *,

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from hbmp._core.filters import Where, conditions
 from hbmp.database import blocks, labels, payload, where
 from hbmp.database.blocks import Block
+from hbmp.database.database_file import DatabaseFile
 from hbmp.database.files import read_file, write_file
 from hbmp.database.owned import OwnedIndex
-from hbmp.database.store import Store
 from hbmp.index import Index
 
 _LISTED = "(SELECT value FROM json_each(?))"
@@ -34,7 +34,7 @@ IdKind = Literal["int", "text"]
 class Contents:
     """What a store holds, as of the last look."""
 
-    def __init__(self, store: Store):
+    def __init__(self, store: DatabaseFile):
         self.store, self.lock = store, store.lock
         self.changes = 0  # grows before and after every change of the index
         self.generation: str | None = None
@@ -49,7 +49,7 @@ class Contents:
             self._read()
 
     @staticmethod
-    def begin(store: Store, n_bits: int, bit_weights: ArrayLike) -> None:
+    def begin(store: DatabaseFile, n_bits: int, bit_weights: ArrayLike) -> None:
         """Write the first facts of an empty store."""
         store.put("bits", [n_bits, np.asarray(bit_weights, dtype=float).tolist()])
         store.put("items", 0)

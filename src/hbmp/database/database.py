@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hbmp.database import folder, place
 from hbmp.database.building import Rows, fill
+from hbmp.database.database_file import DatabaseFile
 from hbmp.database.files import read_model, write_model
 from hbmp.database.item_files import ItemFiles, folder_of
 from hbmp.database.searching import Searchable
-from hbmp.database.store import Store
 from hbmp.hasher import Hasher
 from hbmp.images import as_images, is_images
 
@@ -193,13 +193,13 @@ class Database(Searchable):
     @classmethod
     def _made(cls, model: Hasher, rows: Rows, path: str | Path | None, replace: bool, **items: Any) -> Database:
         if path is None:
-            store = Store.create()
+            store = DatabaseFile.create()
             fill(store, model, rows, path=None, **items)
             return cls(model, store)
         if place.is_database(path) and not replace:
             raise ValueError(f"{path} is a database already; pass replace=True to replace it, or choose another name.")
         with place.new_file(path) as part:
-            store = Store.create(part)
+            store = DatabaseFile.create(part)
             try:
                 fill(store, model, rows, path=Path(path), **items)
                 with store.transaction():
@@ -207,7 +207,7 @@ class Database(Searchable):
                 store.finish()
             finally:
                 store.close()
-        return cls(model, Store(path))
+        return cls(model, DatabaseFile(path))
 
     @classmethod
     def load(cls, path: str | Path, *, module: Any = None) -> Database:
@@ -227,12 +227,12 @@ class Database(Searchable):
         Database
         """
         if not folder.is_folder(path):
-            store = Store(path)
+            store = DatabaseFile(path)
             return cls(read_model(store, module), store, module=module)
         parts = folder.read(Path(path), module)
         images = parts.described.get("images")
         files = None if images is None else ItemFiles.restored(parts.items, images, Path(path))
-        store = Store.create()
+        store = DatabaseFile.create()
         fill(
             store,
             parts.model,
@@ -265,7 +265,7 @@ class Database(Searchable):
             return
         with place.new_file(path) as part:
             self._store.copy_to(part)
-            copy = Store.created(part)
+            copy = DatabaseFile.created(part)
             try:
                 with copy.transaction():
                     write_model(copy, self.model)
@@ -283,7 +283,7 @@ class Database(Searchable):
                 with self._contents.writing():
                     self._store.put("facts", {**self._contents.facts, "images": place_now})
 
-    def _move_files(self, copy: Store, path: Path) -> None:
+    def _move_files(self, copy: DatabaseFile, path: Path) -> None:
         facts = copy.get("facts")
         if facts.get("images") is not None:
             files = self._files or ItemFiles(folder_of(facts["images"], self.path), ())

@@ -7,14 +7,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hbmp.database.store import Store
+from hbmp.database.database_file import DatabaseFile
 from hbmp.hasher import Hasher, load
 
 _PART = 1 << 26  # bytes
 _MODEL = "model/"
 
 
-def write_file(store: Store, name: str, content: bytes) -> None:
+def write_file(store: DatabaseFile, name: str, content: bytes) -> None:
     """Write or replace a file, inside a transaction."""
     store.rows("DELETE FROM files WHERE name = ?", [name])
     for part in range(max(1, -(-len(content) // _PART))):
@@ -22,12 +22,12 @@ def write_file(store: Store, name: str, content: bytes) -> None:
         store.rows("INSERT INTO files VALUES (?, ?, ?)", [name, part, piece])
 
 
-def read_file(store: Store, name: str) -> bytes:
+def read_file(store: DatabaseFile, name: str) -> bytes:
     """The content of a file."""
     return b"".join(row[0] for row in store.rows("SELECT content FROM files WHERE name = ? ORDER BY part", [name]))
 
 
-def write_model(store: Store, model: Hasher) -> None:
+def write_model(store: DatabaseFile, model: Hasher) -> None:
     """Write a model, inside a transaction."""
     with tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
         model.save(Path(folder) / "model")
@@ -39,7 +39,7 @@ def write_model(store: Store, model: Hasher) -> None:
     store.put("model", digest.hexdigest())
 
 
-def read_model(store: Store, module: Any = None) -> Hasher:
+def read_model(store: DatabaseFile, module: Any = None) -> Hasher:
     """The model of a database."""
     with tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
         path = Path(folder) / "model"
@@ -50,4 +50,4 @@ def read_model(store: Store, module: Any = None) -> Hasher:
         try:
             return load(path, module=module)  # type: ignore[no-any-return]
         except ValueError as error:
-            raise ValueError(str(error).replace(str(path), f"The model in {store.path}")) from error
+            raise ValueError(str(error).replace(str(path), f"The model in {store.name}")) from error

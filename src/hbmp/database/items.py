@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from hbmp.database import labels as label_values
 from hbmp.database.contents import Contents
+from hbmp.database.database_file import DatabaseFile
 from hbmp.database.facets import facets_of
 from hbmp.database.files import read_model
 from hbmp.database.item_files import ItemFiles, check_inside, folder_of, shortest
 from hbmp.database.payload import restored
-from hbmp.database.store import Store
 from hbmp.hasher import Hasher
 from hbmp.index import Index
 
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 class Items:
     """The part of a `Database` that reads."""
 
-    def __init__(self, model: Hasher, store: Store, *, module: Any = None, fixed: str | None = None):
+    def __init__(self, model: Hasher, store: DatabaseFile, *, module: Any = None, fixed: str | None = None):
         self.model = model
         self._store, self._contents = store, Contents(store)
         self._module, self._fixed = module, fixed  # fixed: why the database cannot be changed

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hbmp.database.database_file import DatabaseFile, header_of
 from hbmp.database.folder import is_folder
-from hbmp.database.store import Store, header_of
 
 _BESIDE = ("-wal", "-shm", "-journal")
 
@@ -100,7 +100,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
 
 
 def _replace(path: Path, part: Path) -> None:
-    source = Store(part)
+    source = DatabaseFile(part)
     try:
         source.copy_to(path)
     finally:

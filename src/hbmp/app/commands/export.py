@@ -35,14 +35,18 @@ def run(options) -> None:
     from pathlib import Path
 
     from hbmp._core.files import check_place
+    from hbmp.database import is_database
 
     check_place(options.output)
+    if is_database(options.output):
+        raise ValueError(f"{options.output} is a database; choose another name.")
     if options.to == "onnx":
         _write_onnx(options)
     else:
         from hbmp import Database
 
-        _write_codes(Database.load(options.source), options)
+        with Database.load(options.source) as database:
+            _write_codes(database, options)
     size = Path(options.output).stat().st_size
     if options.json:
         print(json.dumps({"output": options.output, "form": options.to, "bytes": size}))
@@ -55,7 +59,11 @@ def _write_onnx(options) -> None:
     from hbmp.database import is_database
     from hbmp.export import to_onnx
 
-    model = Database.load(options.source).model if is_database(options.source) else load(options.source)
+    if is_database(options.source):
+        with Database.load(options.source) as database:
+            model = database.model
+    else:
+        model = load(options.source)
     to_onnx(model, options.output)
 
 

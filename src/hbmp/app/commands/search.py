@@ -27,16 +27,21 @@ def add_arguments(parser) -> None:
 
 def run(options) -> None:
     """Search and print one line per result."""
+    from hbmp import Database
+
+    with Database.load(options.database) as database:
+        _search(database, options)
+
+
+def _search(database, options) -> None:
     import json
 
     import numpy as np
 
-    from hbmp import Database
     from hbmp._core.table import Table
     from hbmp.app.inputs import inputs_for, read_queries
     from hbmp.images import Images, UnreadableImage
 
-    database = Database.load(options.database)
     data = read_queries(options.queries, data_dir=options.data_dir)
     inputs = inputs_for(database.model, data, ", ".join(options.queries))
     rows = np.arange(len(inputs)) if options.rows is None else np.array(options.rows)

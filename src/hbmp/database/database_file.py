@@ -36,19 +36,21 @@ CREATE TABLE vectors (number INTEGER PRIMARY KEY, value BLOB NOT NULL);
 """
 
 
-class Store:
+class DatabaseFile:
     """A connection to the file of a database, or to a database in memory; any number of threads may share it."""
 
     def __init__(self, path: str | Path | None = None):
         self.path = None if path is None else Path(os.path.abspath(path))
+        self.name = "the database" if path is None else str(path)  # in messages
         self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = self._connect()
 
     @classmethod
-    def create(cls, path: str | Path | None = None) -> Store:
+    def create(cls, path: str | Path | None = None) -> DatabaseFile:
         """A new store with empty tables; at a path only for a file that nobody else knows yet."""
         store = cls.__new__(cls)
         store.path, store.lock = None if path is None else Path(os.path.abspath(path)), threading.RLock()
+        store.name = "the database" if path is None else str(path)
         store._connection = _open(":memory:" if path is None else str(path))
         with store._sentences():
             for pragma in ("journal_mode = OFF", "synchronous = OFF"):  # a failed build is thrown away as a whole
@@ -62,7 +64,7 @@ class Store:
         return store
 
     @classmethod
-    def created(cls, path: Path) -> Store:
+    def created(cls, path: Path) -> DatabaseFile:
         """A file that `copy_to` has made and nobody else knows yet, for further writes without a log."""
         store = cls(path)
         for pragma in ("journal_mode = OFF", "synchronous = OFF"):
@@ -74,10 +76,10 @@ class Store:
             return _open(":memory:")
         found = header_of(self.path)
         if found is None:
-            raise ValueError(f"{self.path} is not a database. Make one with `hbmp index`.")
+            raise ValueError(f"{self.name} is not a database. Make one with `hbmp index`.")
         if found > FORMAT:
             raise ValueError(
-                f"{self.path} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp."
+                f"{self.name} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp."
             )
         # A file that nobody can write has no log and none will come; then SQLite must not look for one.
         ways = ["mode=rw", "mode=ro" if Path(f"{self.path}-wal").exists() else "mode=ro&immutable=1"]
@@ -168,7 +170,7 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            raise _as_sentence(error, self.path) from error
+            raise _as_sentence(error, self.name) from error
 
 
 def header_of(path: str | Path) -> int | None:
@@ -197,8 +199,8 @@ def _open(name: str) -> sqlite3.Connection:
         raise
 
 
-def _as_sentence(error: sqlite3.Error, path: Path | None) -> Exception:
-    name, words = str(path or "the database"), str(error)
+def _as_sentence(error: sqlite3.Error, name: str) -> Exception:
+    words = str(error)
     if "readonly" in words:
         return PermissionError(f"{name} is read-only here; copy it to a place that can be written.")
     if "locked" in words or "busy" in words:
