@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,7 +79,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_bits: int
     bit_weights_: np.ndarray
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **unknown: Never) -> Self:
         """Learn codes.
 
         Parameters
@@ -93,7 +93,41 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         self : Hasher
+            A fit that fails or is interrupted leaves the model as it was before.
+
+        Raises
+        ------
+        TypeError
+            For `sample_weight`: most objectives compare pairs or whole batches, so that only `HBMP` weights instances.
         """
+        if unknown:
+            raise TypeError(self._refusal(*unknown))
+        return self._fit_or_restore(X, y)
+
+    def _refusal(self, *names: str) -> str:
+        name = type(self).__name__
+        if names == ("sample_weight",):
+            return (
+                f"{name} cannot weight instances: found sample_weight. Leave it out, repeat or drop rows, or use HBMP, "
+                "whose fit takes sample_weight."
+            )
+        return f"{name}.fit takes X and y, found {', '.join(names)}."
+
+    def _fit_or_restore(self, X: Any, y: Any, **more: Any) -> Self:
+        """Check and fit; after an error or an interrupt the model is what it was before."""
+        before = dict(self.__dict__)
+        try:
+            X, y = self._training_data(X, y)
+            self.bit_weights_ = np.ones(self.n_bits)
+            self._fit(X, y, **more)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Features or images, and labels as arrays, checked."""
         if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)) or self.n_bits < 1:
             raise ValueError(f"n_bits must be a positive whole number, found {self.n_bits!r}.")
         X = self._checked(X, reset=True)
@@ -106,9 +140,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 self.label_names_ = names
             if y.ndim == 0 or y.shape[0] != len(X):
                 raise ValueError(f"X has {len(X)} rows but y has shape {y.shape}; every row needs its label.")
-        self.bit_weights_ = np.ones(self.n_bits)
-        self._fit(X, y)
-        return self
+        return X, y
 
     def project(self, X: Any) -> NDArray[np.float32]:
         """Scores before the sign.
@@ -203,7 +235,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             scores[start : start + _ROWS] = score(X[start : start + _ROWS])
         return scores
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _fit(self, X: Any, y: Any, **more: Any) -> None:
         raise NotImplementedError
 
     def _project(self, X: Any) -> np.ndarray:
