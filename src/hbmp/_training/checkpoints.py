@@ -53,11 +53,11 @@ class Checkpoints:
         if not self.path.is_file():
             return None
         try:
-            header, tensors = _read(self.path.read_bytes())
+            header, tensors, verified = _read(self.path.read_bytes())
             found = json.loads(header["about"])
             self._check(found)
-            if header.get("sha256") is None:
-                raise _Damaged("it has no checksum")
+            if not verified:
+                raise _Damaged("it has no SHA-256 digest")
             return _unflatten(json.loads(header["state"]), tensors)
         except _Damaged as error:
             raise ValueError(
@@ -97,8 +97,8 @@ def _digest_place(data: bytes) -> slice:
     return slice(*found.span(1)) if found else slice(0, 0)
 
 
-def _read(data: bytes) -> tuple[dict[str, str], dict]:
-    """The header and the tensors of a file, if its digest matches. Files of format 1 have no digest."""
+def _read(data: bytes) -> tuple[dict[str, str], dict, bool]:
+    """The header and the tensors of a file, and whether it has a digest, which must match. Format 1 has none."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -110,7 +110,7 @@ def _read(data: bytes) -> tuple[dict[str, str], dict]:
     try:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])["__metadata__"]
-        return header, load(data)
+        return header, load(data), bool(place.stop)
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _Damaged(f"it cannot be read ({error})") from error
 
