@@ -102,7 +102,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         if unknown:
             raise TypeError(self._refusal(*unknown))
-        return self._fit_or_restore(X, y)
+        return self._fit_or_restore(X, y, self._fit)
 
     def _refusal(self, *names: str) -> str:
         name = type(self).__name__
@@ -113,13 +113,13 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         return f"{name}.fit takes X and y, found {', '.join(names)}."
 
-    def _fit_or_restore(self, X: Any, y: Any, **more: Any) -> Self:
-        """Check and fit; after an error or an interrupt the model is what it was before."""
+    def _fit_or_restore(self, X: Any, y: Any, learn: Callable[[Any, Any], None]) -> Self:
+        """Check the data and learn from them; after an error or an interrupt the model is what it was before."""
         before = dict(self.__dict__)
         try:
             X, y = self._training_data(X, y)
             self.bit_weights_ = np.ones(self.n_bits)
-            self._fit(X, y, **more)
+            learn(X, y)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -235,7 +235,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             scores[start : start + _ROWS] = score(X[start : start + _ROWS])
         return scores
 
-    def _fit(self, X: Any, y: Any, **more: Any) -> None:
+    def _fit(self, X: Any, y: Any) -> None:
         raise NotImplementedError
 
     def _project(self, X: Any) -> np.ndarray:

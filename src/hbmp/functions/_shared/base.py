@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from hbmp._core.device import pick_device, require_torch, to_torch
 from hbmp._core.seeds import RandomState
-from hbmp._training.losses import code_loss, weighted
+from hbmp._training.losses import code_loss
 
 
 class HashFunction(BaseEstimator):
@@ -68,7 +68,6 @@ class HashFunction(BaseEstimator):
         targets: np.ndarray,
         *,
         bit_weights: np.ndarray | None = None,
-        sample_weight: np.ndarray | None = None,
         random_state: RandomState = None,
     ) -> Self:
         """Learn target codes.
@@ -81,8 +80,6 @@ class HashFunction(BaseEstimator):
             Target codes in {-1, +1}.
         bit_weights : ndarray of shape (n_bits,), optional
             Weights of the bits in the distance, for functions with `bit_importance`.
-        sample_weight : ndarray of shape (n,), optional
-            Weights of the samples in the loss, of mean 1.
         random_state : int, Generator, RandomState or None, default=None
             Seed. The same seed gives the same function.
 
@@ -91,10 +88,8 @@ class HashFunction(BaseEstimator):
         self : HashFunction
         """
         targets = np.ascontiguousarray(targets)
-        loss, inputs = self.code_loss(bit_weights), [targets]
-        if sample_weight is not None:
-            loss, inputs = weighted(loss), [targets, np.asarray(sample_weight, dtype=np.float32)]
-        return self.learn(X, loss, *inputs, n_bits=targets.shape[1], random_state=random_state)
+        loss = self.code_loss(bit_weights)
+        return self.learn(X, loss, targets, n_bits=targets.shape[1], random_state=random_state)
 
     def code_loss(self, bit_weights: np.ndarray | None = None) -> Callable[..., Any]:
         """The loss that `loss` names, a torch function (scores, targets) -> scalar.

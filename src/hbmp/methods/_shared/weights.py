@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
+from hbmp._training.losses import weighted
+from hbmp.functions import HashFunction
+
 
 def read_weights(given: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray | None]:
     """(rows that count, or None for all; their weights of mean 1, or None where all are equal)."""
@@ -32,3 +35,13 @@ def weighted_fit(learner: Any, *data: Any, sample_weight: np.ndarray | None, **s
         name = type(learner).__name__
         raise ValueError(f"{name} cannot weight instances: its fit takes no sample_weight. Leave sample_weight out.")
     return learner.fit(*data, sample_weight=sample_weight, **settings)
+
+
+def fit_codes(function: HashFunction, X: Any, codes: np.ndarray, weights: np.ndarray | None, **settings: Any) -> None:
+    """Fit a hash function on target codes; settings: `bit_weights` and `random_state`."""
+    if weights is None or not function.by_gradients:
+        weighted_fit(function, X, codes, sample_weight=weights, **settings)
+        return
+    loss = weighted(function.code_loss(settings["bit_weights"]))
+    inputs = codes, weights.astype(np.float32)
+    function.learn(X, loss, *inputs, n_bits=codes.shape[1], random_state=settings["random_state"])

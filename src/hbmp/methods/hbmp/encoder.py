@@ -21,7 +21,7 @@ from sklearn.base import clone
 from hbmp import hamming
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
-from hbmp.methods._shared.weights import weighted_fit
+from hbmp.methods._shared.weights import fit_codes
 from hbmp.methods.hbmp.detail import DetailBits
 from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
 from hbmp.methods.hbmp.label_votes import LabelVotes, blend, label_targets, make_votes
@@ -118,7 +118,7 @@ def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarr
     function, book = clone(plan.function), target.book
     codes = np.ascontiguousarray(book.codes[target.item_of])
     if plan.learns_bits_alone:
-        weighted_fit(function, X, codes, sample_weight=weights, bit_weights=book.weights, random_state=seed)
+        fit_codes(function, X, codes, weights, bit_weights=book.weights, random_state=seed)
     else:
         rng = as_generator(seed)
         n, n_bits = codes.shape

@@ -12,6 +12,7 @@ stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.BitEncode
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -276,7 +277,7 @@ class HBMP(Hasher):
         self : HBMP
             A fit that fails or is interrupted leaves the model as it was before.
         """
-        return self._fit_or_restore(X, y, sample_weight=sample_weight)
+        return self._fit_or_restore(X, y, partial(self._fit, sample_weight=sample_weight))
 
     def _fit(self, X, y, sample_weight=None) -> None:
         rows, weights = read_weights(sample_weight, len(X))

@@ -19,7 +19,6 @@ learns those of the best candidate from the same rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -28,7 +27,7 @@ from sklearn.base import clone
 from hbmp._core.seeds import draw_seed
 from hbmp.functions.kernel import squared_distances
 from hbmp.hamming import signs
-from hbmp.methods._shared.weights import weighted_fit
+from hbmp.methods._shared.weights import fit_codes
 from hbmp.methods.hbmp.detail_choice import ScoredRows, choose_details
 from hbmp.methods.hbmp.label_votes import label_targets
 from hbmp.methods.hbmp.plan import Plan
@@ -60,8 +59,8 @@ def spare_bits(
     codes = np.ascontiguousarray(book.codes[target.item_of[held_out.learned], : plan.n_bits])
     function = clone(plan.function)
     own = None if weights is None else weights[held_out.learned]
-    settings: dict[str, Any] = {"bit_weights": book.weights[: plan.n_bits], "random_state": draw_seed(rng)}
-    weighted_fit(function, X[held_out.learned], codes, sample_weight=own, **settings)
+    seed = draw_seed(rng)
+    fit_codes(function, X[held_out.learned], codes, own, bit_weights=book.weights[: plan.n_bits], random_state=seed)
     learned, held = (
         ScoredRows(function.project(X[rows]), X[rows], held_out.labels[rows])
         for rows in (held_out.learned, held_out.held)
