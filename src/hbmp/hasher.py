@@ -208,7 +208,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         encoder = None if reset else getattr(self, "input_encoder_", None)
         if encoder is not None and encoder.accepts(X):
             X = encoder.encode(X)
-        if is_texts(X):
+        if is_texts(X) and not is_images(X):  # a list of image files is images
             raise ValueError(_not_texts(name, encoder, reset))
         if is_images(X):
             if reset and not self.takes_images:

@@ -63,6 +63,8 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
     """A JSON value; arrays go to `arrays` under `key`."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, np.generic):
         return _encode(value.item(), arrays, key)
     if isinstance(value, np.ndarray):

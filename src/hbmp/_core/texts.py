@@ -13,7 +13,7 @@ def is_texts(X: Any) -> bool:
         return False
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(isinstance(item, str) for item in X)
-    if not hasattr(X, "__array__") or np.ndim(X) != 1 or len(X) == 0:
+    if len(getattr(X, "shape", ())) != 1 or len(X) == 0:
         return False
     values = np.asarray(X)
     return values.dtype.kind in "UT" or (values.dtype == object and all(isinstance(item, str) for item in values))

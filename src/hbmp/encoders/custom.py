@@ -39,7 +39,7 @@ class Custom(Encoder):
     """
 
     not_saved = ("function",)
-    of_speed = ("rows",)
+    neutral = ("rows",)
     smoke = {"function": lambda texts: [[len(text), 1] for text in texts]}
 
     def __init__(

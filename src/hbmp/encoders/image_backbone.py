@@ -37,7 +37,7 @@ class ImageBackbone(Encoder):
     """
 
     takes = "images"
-    of_speed = ("batch_size", "device")
+    neutral = ("batch_size", "device")
     smoke = {"backbone": "tiny"}
 
     def __init__(self, backbone: Any = "efficientnet_lite0", *, batch_size: int = 64, device: str = "auto"):

@@ -47,7 +47,7 @@ class MiniLM(Encoder):
     MiniLM(n_tokens=64)
     """
 
-    of_speed = ("batch_size", "threads")
+    neutral = ("path", "batch_size", "threads")
 
     def __init__(self, path: str | Path | None = None, *, n_tokens: int = 256, batch_size: int = 32, threads: int = 0):
         self.path = path

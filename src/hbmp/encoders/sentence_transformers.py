@@ -34,7 +34,7 @@ class SentenceTransformers(Encoder):
     SentenceTransformers(name='BAAI/bge-small-en-v1.5')
     """
 
-    of_speed = ("batch_size", "device")
+    neutral = ("batch_size", "device")
 
     def __init__(
         self,

@@ -44,6 +44,8 @@ class WordLlama(Encoder):
     True
     """
 
+    neutral = ("path",)
+
     def __init__(self, path: str | Path | None = None, *, longest: int = 3000):
         self.path = path
         self.longest = longest

@@ -34,8 +34,8 @@ class Encoder(BaseEstimator):
         Class attribute. What is encoded.
     rows : int
         Class attribute. Items per block.
-    of_speed : tuple of str
-        Class attribute. Settings that do not change the vectors.
+    neutral : tuple of str
+        Class attribute. Settings that do not change the vectors, or whose effect the digest covers.
     smoke : dict
         Class attribute. Settings that need no package and no file, for tests.
 
@@ -54,7 +54,7 @@ class Encoder(BaseEstimator):
 
     takes: Literal["texts", "images"] = "texts"
     rows: int = 1024
-    of_speed: tuple[str, ...] = ()
+    neutral: tuple[str, ...] = ()
     smoke: dict[str, Any] = {}
 
     digest_: str
@@ -134,7 +134,7 @@ class Encoder(BaseEstimator):
         return ""
 
     def _identity(self) -> tuple[str, str, dict[str, str]]:
-        settings = {name: repr(value) for name, value in self.get_params().items() if name not in self.of_speed}
+        settings = {name: repr(value) for name, value in self.get_params().items() if name not in self.neutral}
         return type(self).__name__, getattr(self, "digest_", ""), settings
 
     def _check_weights(self) -> None:
@@ -165,7 +165,7 @@ class Encoder(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what `_loaded` caches: sessions of other libraries cannot be copied."""
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[no-untyped-call]
+        state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in ("_cache", "_weights_checked")}
 
 
