@@ -104,8 +104,8 @@ class Database:
         ----------
         model : Hasher
             A fitted model.
-        X : array-like of shape (n, n_features), Images or path
-            Features, or images: an `hbmp.Images` or a folder.
+        X : array-like of shape (n, n_features), Images, path or list of str
+            Features, images (an `hbmp.Images` or a folder), or texts for a model that remembers its encoder.
         ids : array-like of int of shape (n,), default=None
             Distinct ids; row numbers where it is None.
         labels : array-like of shape (n,) or (n, n_labels), default=None
@@ -203,8 +203,8 @@ class Database:
 
         Parameters
         ----------
-        X : array-like of shape (n_queries, n_features), Images or path
-            Queries, as the model takes them.
+        X : array-like of shape (n_queries, n_features), Images, path or list of str
+            Queries, as the model takes them; texts for a model that remembers its encoder.
         k : int, default=10
             Number of items per query.
         real_valued : bool, default=False
