@@ -43,9 +43,14 @@ def test_leftovers_of_a_killed_writer_go_with_the_next_write_and_those_of_a_livi
 
 def test_a_block_that_fails_leaves_what_was_there(tmp_path):
     write_into_place(tmp_path / "a.txt", "before")
-    with pytest.raises(KeyboardInterrupt), beside(tmp_path / "a.txt") as part:
-        part.write_text("half")
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with beside(tmp_path / "a.txt") as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert names(tmp_path) == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "before"
 
