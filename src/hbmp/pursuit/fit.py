@@ -63,7 +63,7 @@ def _non_negative(gram: np.ndarray, match: np.ndarray, free: int) -> np.ndarray:
 
 
 class HeldResidual:
-    """D R D - Σ α_k (D v_k)(D v_k)ᵀ without its diagonal: a new bit changes it in place instead of computing it anew."""
+    """D R D - Σ α_k (D v_k)(D v_k)ᵀ without its diagonal; a new bit changes it in place."""
 
     def __init__(self, affinity: np.ndarray, item_weights: np.ndarray):
         self.values, self._c = affinity, item_weights
