@@ -15,7 +15,7 @@ from pathlib import Path
 import hbmp
 from hbmp._core import catalog
 
-FOLDERS = ("affinities", "backbones", "datasets", "functions", "methods", "protocols", "stores")
+FOLDERS = ("affinities", "backbones", "datasets", "encoders", "functions", "methods", "protocols", "stores")
 _NOTE = "# Written by scripts/write_stubs.py: the eager form of the lazy imports in __init__.py.\n"
 
 

@@ -33,6 +33,7 @@ _MODULES = [
     "database",
     "datasets",
     "encode",
+    "encoders",
     "evaluation",
     "experiments",
     "export",

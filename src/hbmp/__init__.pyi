@@ -5,6 +5,7 @@ from . import backbones as backbones
 from . import database as database
 from . import datasets as datasets
 from . import encode as encode
+from . import encoders as encoders
 from . import evaluation as evaluation
 from . import experiments as experiments
 from . import export as export

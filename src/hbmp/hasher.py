@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hbmp import hamming
 from hbmp._core import catalog, storage
 from hbmp._core.labels import as_targets
+from hbmp._core.texts import is_texts
 from hbmp.images import as_images, is_images
 
 _ROWS = 16_384  # rows projected at a time
@@ -31,6 +32,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     bit_weights_ : ndarray of shape (n_bits,)
         Weight of each bit in the distance. All ones for methods without weights.
+    input_encoder_ : Encoder
+        The encoder of texts or images, where `with_encoder` gave one.
     citation : str
         Class attribute. The publication.
     supervised : bool
@@ -79,7 +82,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_bits: int
     bit_weights_: np.ndarray
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **unknown: Never) -> Self:
         """Learn codes.
 
         Parameters
@@ -93,7 +96,42 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         self : Hasher
+            A fit that fails or is interrupted leaves the model as it was before.
+
+        Raises
+        ------
+        TypeError
+            For `sample_weight`: most objectives compare pairs or whole batches, so that only `HBMP` weights instances.
         """
+        if unknown:
+            raise TypeError(self._refusal(*unknown))
+        return self._fit_or_restore(X, y, self._fit)
+
+    def _refusal(self, *names: str) -> str:
+        name = type(self).__name__
+        if names == ("sample_weight",):
+            return (
+                f"{name} cannot weight instances: found sample_weight. Leave it out, repeat or drop rows, or use HBMP, "
+                "whose fit takes sample_weight."
+            )
+        return f"{name}.fit takes X and y, found {', '.join(names)}."
+
+    def _fit_or_restore(self, X: Any, y: Any, learn: Callable[[Any, Any], None]) -> Self:
+        """Check the data and learn from them; after an error or an interrupt the model is what it was before."""
+        before = dict(self.__dict__)
+        try:
+            X, y = self._training_data(X, y)
+            self.__dict__.pop("input_encoder_", None)  # of an earlier fit
+            self.bit_weights_ = np.ones(self.n_bits)
+            learn(X, y)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Features or images, and labels as arrays, checked."""
         if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)) or self.n_bits < 1:
             raise ValueError(f"n_bits must be a positive whole number, found {self.n_bits!r}.")
         X = self._checked(X, reset=True)
@@ -106,17 +144,15 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 self.label_names_ = names
             if y.ndim == 0 or y.shape[0] != len(X):
                 raise ValueError(f"X has {len(X)} rows but y has shape {y.shape}; every row needs its label.")
-        self.bit_weights_ = np.ones(self.n_bits)
-        self._fit(X, y)
-        return self
+        return X, y
 
     def project(self, X: Any) -> NDArray[np.float32]:
         """Scores before the sign.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or Images
-            Features, or images for a model that was fitted on images.
+        X : array-like of shape (n, d), Images, or list of str
+            Features, or images for a model that was fitted on images, or items of `input_encoder_`.
 
         Returns
         -------
@@ -130,8 +166,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or Images
-            Features, or images for a model that was fitted on images.
+        X : array-like of shape (n, d), Images, or list of str
+            Features, or images for a model that was fitted on images, or items of `input_encoder_`.
 
         Returns
         -------
@@ -158,6 +194,30 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         return float(self_retrieval_map(np.asarray(self.transform(X)), as_targets(y)[0], bit_weights=self.bit_weights_))
 
+    def with_encoder(self, encoder: Any) -> Self:
+        """Remember the encoder whose vectors this model was fitted on, and take its texts or images from now on.
+
+        Parameters
+        ----------
+        encoder : Encoder
+            An encoder from `hbmp.encoders`. It is saved with the model, with a digest of its weights.
+
+        Returns
+        -------
+        self : Hasher
+            `transform` and `project` take items of the encoder as well as its vectors. Another `fit` forgets it.
+        """
+        check_is_fitted(self)
+        if self.fitted_on_images:
+            raise ValueError(f"This {type(self).__name__} takes images itself and needs no encoder.")
+        if encoder.n_features != self.n_features_in_:
+            raise ValueError(
+                f"{encoder!r} gives vectors of {encoder.n_features} numbers, but this {type(self).__name__} was fitted "
+                f"on {self.n_features_in_} features; pass the encoder whose vectors it was fitted on."
+            )
+        self.input_encoder_ = encoder
+        return self
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as a directory of `model.json` and `arrays.safetensors`.
 
@@ -177,6 +237,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Features as float32, (n, d), or images unchanged."""
         name = type(self).__name__
+        encoder = None if reset else getattr(self, "input_encoder_", None)
+        if encoder is not None and encoder.accepts(X):
+            X = encoder.encode(X)
+        if is_texts(X) and not is_images(X):  # a list of image files is images
+            raise ValueError(_not_texts(name, encoder, reset))
         if is_images(X):
             if reset and not self.takes_images:
                 raise ValueError(
@@ -230,6 +295,18 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.n_bits
 
 
+def _not_texts(name: str, encoder: Any, fitting: bool) -> str:
+    """The refusal of texts."""
+    if fitting:
+        return (
+            f"{name} learns from vectors, found texts. Encode them: encoder = hbmp.encoders.get('wordllama'), then "
+            "fit(encoder.encode(texts)).with_encoder(encoder)."
+        )
+    if encoder is not None:
+        return f"The encoder of this {name}, {encoder!r}, takes {encoder.takes}, found texts."
+    return f"This {name} remembers no encoder, found texts. Pass their vectors, or tell it the encoder: with_encoder."
+
+
 def _described(X: Any) -> str:
     return f"features of shape {np.shape(X)}" if hasattr(X, "shape") else f"a {type(X).__name__}"
 
@@ -241,8 +318,9 @@ def load(path: str | PathLike[str], *, module: Any = None) -> Any:
     ----------
     path : str or path
         The model directory.
-    module : torch.nn.Module, optional
-        The custom network that the model was fitted with, if any. Its code is not saved.
+    module : torch.nn.Module or callable, optional
+        The custom network that the model was fitted with, or the function of its `Custom` encoder, if any. Their code
+        is not saved.
 
     Returns
     -------

@@ -24,6 +24,8 @@ class Server:
         self.corrupt: set[int] = set()  # requests (counted from 0) whose first byte is flipped
         self.ranges = True
         self.lengths = True
+        self.length = ""  # sent in place of the true one
+        self.conditions = True  # heeds If-Range
         self.tag = '"one"'
         self.redirects: dict[str, str] = {}
 
@@ -50,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(404, b"")
         content = server.files[path]
         start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        resumed = server.ranges and wanted and condition in (None, server.tag)
+        resumed = server.ranges and wanted and (condition in (None, server.tag) or not server.conditions)
         if resumed and start >= len(content):
             return self.answer(416, b"", **{"Content-Range": f"bytes */{len(content)}"})
         body = content[start:] if resumed else content
@@ -64,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, status, body, cut=None, **headers):
         self.send_response(status)
         if self.server.state.lengths:
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", self.server.state.length or str(len(body)))
         self.send_header("Connection", "close")
         for name, value in headers.items():
             self.send_header(name, value)

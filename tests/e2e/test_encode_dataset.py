@@ -112,7 +112,9 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, features):
         run(Stops(folder=notes))
     assert names(tmp_path / "codes") == ["_hbmp.json", "part-000000.parquet"]
     first = (tmp_path / "codes" / "part-000000.parquet").stat()
-    (tmp_path / "codes" / ".part-000001.parquet.0.tmp").write_text("half a part of a run that was killed")
+    for number in (0, 1):
+        leftover = tmp_path / "codes" / f".part-00000{number}.parquet.{number:032x}.part"
+        leftover.write_text("half a part of a run that was killed")
     done = run(Hyperplanes())
     assert (done.n_parts, done.n_resumed) == (4, 1)
     after = (tmp_path / "codes" / "part-000000.parquet").stat()
@@ -120,6 +122,84 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, features):
     assert names(tmp_path / "codes") == ["_hbmp.json", *(f"part-00000{i}.parquet" for i in range(4))]
     np.testing.assert_array_equal(read_back(tmp_path / "codes")[1], Hyperplanes().transform(features))
     assert run(Hyperplanes()).n_resumed == 4
+
+
+def test_a_truncated_part_is_encoded_again(tmp_path, features):
+    np.save(tmp_path / "x.npy", features)
+    hbmp.encode_dataset(Hyperplanes(), tmp_path / "x.npy", tmp_path / "codes", rows_per_part=250)
+    parts = sorted((tmp_path / "codes").glob("*.parquet"))
+    parts[1].write_bytes(parts[1].read_bytes()[:-100])
+    parts[2].write_bytes(b"")
+    with pytest.raises(ValueError, match=r"part-000001.parquet is damaged"):
+        list(hbmp.encode.read_codes(tmp_path / "codes"))
+    done = hbmp.encode_dataset(Hyperplanes(), tmp_path / "x.npy", tmp_path / "codes", rows_per_part=250)
+    assert done.n_resumed == 2
+    np.testing.assert_array_equal(read_back(tmp_path / "codes")[1], Hyperplanes().transform(features))
+
+
+def test_a_flipped_bit_in_a_part_gives_no_other_codes(tmp_path, features):
+    np.save(tmp_path / "x.npy", features)
+    hbmp.encode_dataset(Hyperplanes(), tmp_path / "x.npy", tmp_path / "codes")
+    (part,) = (tmp_path / "codes").glob("*.parquet")
+    whole = part.read_bytes()
+    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # the footer has no checksum
+    expected, refused = Hyperplanes().transform(features), 0
+    for place in np.random.default_rng(0).integers(4, pages, 60):
+        part.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            table, codes = read_back(tmp_path / "codes")
+        except ValueError as error:
+            refused += "part-000000.parquet is damaged" in str(error)
+        else:
+            assert (codes == expected).all()
+            assert table["id"].to_pylist() == list(range(1000))
+    assert refused > 40
+
+
+def test_a_source_changed_in_place_is_not_resumed_into_a_mix(tmp_path, features):
+    np.save(tmp_path / "x.npy", features)
+
+    class Changes(Hyperplanes):
+        def transform(self, batch):
+            if len(list((tmp_path / "codes").glob("*.parquet"))) == 1:
+                np.save(tmp_path / "x.npy", -features)
+            return super().transform(batch)
+
+    (tmp_path / "codes").mkdir()
+    with pytest.raises(ValueError, match=r"x.npy changed while it was encoded; delete"):
+        hbmp.encode_dataset(Changes(), tmp_path / "x.npy", tmp_path / "codes", rows_per_part=250)
+    with pytest.raises(ValueError, match="begun with another source"):
+        hbmp.encode_dataset(Hyperplanes(), tmp_path / "x.npy", tmp_path / "codes", rows_per_part=250)
+
+
+def test_two_runs_on_one_folder_do_not_harm_each_other(tmp_path, features):
+    np.save(tmp_path / "x.npy", features)
+    barrier, failures = threading.Barrier(3), []
+
+    class Slow(Hyperplanes):
+        def transform(self, batch):
+            time.sleep(0.01)
+            return super().transform(batch)
+
+    def run(model):
+        barrier.wait()
+        try:
+            hbmp.encode_dataset(model, tmp_path / "x.npy", tmp_path / "codes", rows_per_part=100)
+        except Exception as error:
+            failures.append(error)
+
+    other = Slow()
+    other.planes = -other.planes
+    threads = [threading.Thread(target=run, args=(model,)) for model in (Slow(), Slow(), other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all("begun with another model" in str(error) for error in failures)
+    found = read_back(tmp_path / "codes")[1]
+    expected = Slow().transform(features)
+    assert (found == (expected if len(failures) == 1 else -expected)).all()  # one model, whichever came first
+    assert len(names(tmp_path / "codes")) == 11
 
 
 def test_a_folder_of_another_run_is_refused_and_kept(tmp_path, features):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tracemalloc
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_a_stopped_run_goes_on_and_a_changed_folder_is_refused(tmp_path, folder)
     np.testing.assert_array_equal(read_back(tmp_path / "codes")[1], Signs().transform(hbmp.Images.from_folder(folder)))
     assert run(Signs()).n_resumed == 3
     file = folder / "class 2" / "47.png"
-    content = file.read_bytes()
+    content, before = file.read_bytes(), file.stat().st_mtime_ns
     file.write_bytes(content + b"more")
     with pytest.raises(ValueError, match="begun with another source"):
         run(Signs())
@@ -98,6 +99,9 @@ def test_a_stopped_run_goes_on_and_a_changed_folder_is_refused(tmp_path, folder)
     with pytest.raises(ValueError, match="begun with another source"):
         run(Signs())
     file.write_bytes(content)
+    with pytest.raises(ValueError, match="begun with another source"):  # rewritten, with whatever content
+        run(Signs())
+    os.utime(file, ns=(before, before))
     assert run(Signs()).n_resumed == 3
     with pytest.raises(ValueError, match="begun with another n_bits and model"):
         run(Signs(n_bits=14))

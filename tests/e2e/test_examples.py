@@ -11,7 +11,7 @@ import pytest
 import hbmp
 from hbmp._core import catalog
 
-FOLDERS = ("affinities", "backbones", "datasets", "functions", "methods", "protocols", "stores")
+FOLDERS = ("affinities", "backbones", "datasets", "encoders", "functions", "methods", "protocols", "stores")
 
 
 def public_objects() -> dict[str, object]:

@@ -80,6 +80,25 @@ def test_a_file_that_changed_meanwhile_starts_over(server, serve, tmp_path):
     assert server.requests[-1][1:] == ("bytes=100000-", '"one"')
 
 
+def test_a_server_that_continues_a_changed_file_is_not_believed(server, serve, tmp_path):
+    changed = CONTENT[::-1]
+    serve(digests=False)
+    server.cuts = [100_000, 0]
+    with pytest.raises(ValueError, match="broke off 1 times"):
+        fetch(tmp_path, attempts=1)
+    server.files["LabelMe_gist.mat"], server.tag, server.cuts, server.conditions = changed, '"two"', [], False
+    fetch(tmp_path)
+    assert fetched(tmp_path) == changed
+    assert [wanted for _, wanted, _ in server.requests[-2:]] == ["bytes=100000-", None]
+
+
+def test_a_length_that_is_no_number_is_passed_over(server, serve, tmp_path):
+    serve()
+    server.length = "abc"
+    fetch(tmp_path)
+    assert fetched(tmp_path) == CONTENT
+
+
 def test_a_cut_without_announced_length_is_found_by_the_published_size(server, serve, tmp_path):
     serve()
     server.lengths = False

@@ -99,6 +99,7 @@ def test_a_malicious_tar_leaves_nothing(serve, tmp_path, monkeypatch, members, s
     [
         ([("../outside", b"evil")], "a name outside its own folder"),
         ([("/outside", b"evil")], "a name outside its own folder"),
+        ([("", b"evil")], "holds '', a name outside its own folder"),
         ([("link", b"/etc/passwd", stat.S_IFLNK | 0o777)], "a link, a device or encrypted"),
         ([("bomb", bytes(1_000_000))], "unpacks to more bytes than its data set has"),
     ],

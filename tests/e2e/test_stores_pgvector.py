@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from stores_common import assert_nearest, clustered, double_loop
 
 from hbmp import export, hamming, stores
-from hbmp.stores import pgvector
+from hbmp.stores._shared.postgres import read_graph
 
 
 def test_graph_finds_nearly_all(postgres):
@@ -18,7 +21,7 @@ def test_graph_finds_nearly_all(postgres):
     store.add(codes[2900:], np.arange(2900, 3000))  # into the graph that is there
     exact = stores.PGVector(48, postgres, table="graph", index="flat")
     with store._transaction() as cursor:
-        pgvector._read_graph(cursor, 10)
+        read_graph(cursor, 10)
         plan = cursor.execute("EXPLAIN SELECT id FROM graph ORDER BY code <~> %s::bit(48) LIMIT 10", ["1" * 48])
         assert "graph_code_idx" in str(plan.fetchall())
     for given in (None, weights):
@@ -74,6 +77,81 @@ def test_reconnects_after_the_server_cut_the_line(postgres):
     assert store.count() == 20
     other.close()
     store.drop()
+
+
+def at_once(work, n):
+    """What `work(number)` returned or raised, for n threads that start together."""
+    barrier = threading.Barrier(n)
+
+    def begin(number):
+        barrier.wait()
+        try:
+            return work(number)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(n) as pool:
+        return list(pool.map(begin, range(n)))
+
+
+def test_many_clients_open_one_new_table_and_add_first_at_once(postgres):
+    import psycopg
+
+    codes, queries = clustered(16)
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP EXTENSION IF EXISTS vector CASCADE")
+    opened = at_once(lambda _: stores.PGVector(16, postgres, table="crowded"), 24)
+    assert [item for item in opened if isinstance(item, Exception)] == []
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(codes))[:300] for _ in range(8)]  # overlapping ids in different orders
+    failed = at_once(lambda number: opened[number].add(codes[orders[number]], orders[number]), 8)
+    assert failed == [None] * 8
+    kept = np.unique(np.concatenate(orders))
+    assert opened[0].count() == len(kept)
+    assert_nearest(opened[9].search(queries, 5), double_loop(queries, codes[kept], np.ones(16)), kept, 5)
+
+    def write(number):
+        rows = orders[number]
+        return opened[number].remove(rows[:200]) if number % 2 else opened[number].add(-codes[rows], rows)
+
+    for _ in range(3):
+        results = at_once(write, 8)
+        assert [item for item in results if isinstance(item, Exception)] == []
+    for store in opened[1:]:
+        store.close()
+    opened[0].drop()
+
+
+def test_a_write_that_others_stop_is_repeated_then_refused(postgres, monkeypatch):
+    from psycopg import errors
+
+    codes, _ = clustered(16)
+    store = stores.PGVector(16, postgres, table="stopped")
+    left, real = 2, stores.PGVector._build_indexes
+
+    def stop(self, cursor):
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise errors.DeadlockDetected("deadlock detected")
+        real(self, cursor)
+
+    monkeypatch.setattr(stores.PGVector, "_build_indexes", stop)
+    store.add(codes[:20], np.arange(20))
+    assert store.count() == 20
+    left = 100
+    with pytest.raises(
+        RuntimeError, match=r"stopped a write to table 'stopped' 5 times: deadlock.*Nothing was written"
+    ):
+        store.add(codes, np.arange(len(codes)))
+    assert store.count() == 20
+    other = stores.PGVector(16, postgres, table="stopped")
+    store.drop()
+    with pytest.raises(ValueError, match="Table 'stopped' is gone"):
+        other.count()
+    with pytest.raises(ValueError, match="Table 'stopped' is gone"):
+        other.add(codes[:2], [1, 2])
+    other.close()
 
 
 def test_keeps_further_columns_and_takes_a_schema(postgres):

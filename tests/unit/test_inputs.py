@@ -180,6 +180,20 @@ def test_wrong_labels_give_a_sentence(name, text, sentence, tmp_path):
         read_labels(write(tmp_path / name, text))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("y.txt", "Müll\n".encode("latin-1"), "is not UTF-8 text"),
+        ("y.csv", "label\nMüll\n".encode("latin-1"), "is not UTF-8 text"),
+        ("y.csv", b"label\n" + b"a" * 200_000, "cannot be read as CSV"),
+    ],
+)
+def test_text_in_another_encoding_is_named(name, content, sentence, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name} {sentence}"):
+        read_labels(tmp_path / name)
+
+
 def test_wrong_places_give_a_sentence(tmp_path):
     (tmp_path / "images" / "dog").mkdir(parents=True)
     write(tmp_path / "images" / "dog" / "a.png", "")

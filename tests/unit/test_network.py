@@ -1,6 +1,9 @@
 """Networks on images: what they see in training, how they learn, and what is refused."""
 
+import os
+
 import numpy as np
+import PIL.Image
 import pytest
 import torch
 from sklearn.datasets import load_digits
@@ -206,6 +209,34 @@ def test_checkpoint_of_a_network_goes_on(digits, tmp_path):
     first = Network(**settings).fit(pixels, targets, random_state=0)
     again = Network(**settings).fit(pixels, targets, random_state=0)
     np.testing.assert_array_equal(first.project(pixels), again.project(pixels))
+    others = {
+        "targets": (pixels, -targets, {}),
+        "data": (255 - pixels, targets, {}),
+        "loss": (pixels, targets, {"loss": "hinge"}),
+        "augmentation": (pixels, targets, {"augmentation": "light"}),
+    }
+    for what, (other_pixels, other_targets, changed) in others.items():
+        with pytest.raises(ValueError, match=f"another training: {what} differ"):
+            Network(**{**settings, **changed}).fit(other_pixels, other_targets, random_state=0)
+
+
+def test_checkpoint_of_replaced_image_files_is_refused(digits, tmp_path, monkeypatch):
+    from hbmp.functions._shared import image_batches
+
+    monkeypatch.setattr(image_batches, "_MOST_ON_DEVICE", 0)  # decoded batch by batch
+    pixels, y = digits
+    files = [tmp_path / f"{number}.png" for number in range(40)]
+    for file, picture in zip(files, pixels, strict=False):
+        PIL.Image.fromarray(picture).save(file)
+    targets = hbmp.infer_codes(2 * np.eye(10) - 1, 8).codes[y[:40]]
+    settings = {**SMALL, "epochs": 1, "validation": 0.2, "checkpoint": str(tmp_path / "training")}
+    paths = [str(file) for file in files]
+    first = Network(**settings).fit(paths, targets, random_state=0)
+    again = Network(**settings).fit(paths, targets, random_state=0)
+    np.testing.assert_array_equal(first.project(paths), again.project(paths))
+    os.utime(files[3], ns=(1, 1))
+    with pytest.raises(ValueError, match=r"another training: (data|validation) differ"):
+        Network(**settings).fit(paths, targets, random_state=0)
 
 
 def test_tensorboard_reads_what_each_epoch_wrote(digits, tmp_path):

@@ -115,13 +115,15 @@ def residual_matrix(fit, R):
     return off_diagonal((R - (V * fit.weights) @ V.T) * c[:, None] * c)
 
 
-@pytest.mark.parametrize("small_items", [0, 1024])
-def test_residual_operator_is_the_residual_matrix(small_items, monkeypatch):
+@pytest.mark.parametrize(("small_items", "held_items"), [(1024, 8192), (0, 8192), (0, 0)])
+def test_residual_operator_is_the_residual_matrix(small_items, held_items, monkeypatch):
     R = random_affinity(20)
     fit = make_fit(R)
     fit.item_weights = fit._c = np.random.default_rng(2).uniform(0.5, 2, 20)
     fit._unweighted = False
     monkeypatch.setattr("hbmp.pursuit.fit.SMALL_ITEMS", small_items)
+    monkeypatch.setattr("hbmp.pursuit.fit.HELD_ITEMS", held_items)
+    assert fit.has_matrix == (small_items + held_items > 0)
     A = residual_matrix(fit, R)
     vectors = np.random.default_rng(1).standard_normal((20, 4))
     np.testing.assert_allclose(fit.residual_times(vectors), A @ vectors, atol=1e-9)
@@ -130,6 +132,38 @@ def test_residual_operator_is_the_residual_matrix(small_items, monkeypatch):
         fit.residual_times_columns(columns, vectors[:3, 0]), A[:, columns] @ vectors[:3, 0], atol=1e-9
     )
     np.testing.assert_allclose(fit.residual_block(columns), A[np.ix_(columns, columns)], atol=1e-9)
+
+
+def test_a_held_residual_follows_every_change(monkeypatch):
+    monkeypatch.setattr("hbmp.pursuit.fit.SMALL_ITEMS", 0)
+    R, rng = random_affinity(20), np.random.default_rng(5)
+    fit = Fit(as_operator(R), rng.uniform(0.5, 2, 20), diagonal="ignore", scale=1.0, intercept=True)
+    for change in range(12):
+        signs = canonical_signs(rng.standard_normal(20))
+        if change % 3 == 2:
+            fit.replace(int(rng.integers(1, fit.directions.shape[1])), signs)
+        else:
+            fit.append(signs)
+        if change % 2:
+            fit.weights = rng.standard_normal(fit.directions.shape[1])
+        if change != 7:  # several changes at once, too
+            np.testing.assert_allclose(fit.matrix(), residual_matrix(fit, R), atol=1e-9)
+
+
+@pytest.mark.parametrize("machine_code", [True, False])
+def test_flips_of_a_held_residual_are_those_of_a_small_one(machine_code, monkeypatch):
+    """Items, bits and codes, with numba and without it."""
+    if machine_code:
+        pytest.importorskip("numba")
+    affinity = SharedLabels().fit(y=(np.random.default_rng(0).random((400, 9)) < 0.2).astype(int))
+    monkeypatch.setattr("hbmp.pursuit.operator.DenseOperator.steps_at_once", 0)
+    small = hbmp.infer_codes(affinity, 10, refine=1, restarts=3)
+    monkeypatch.setattr("hbmp.pursuit.fit.SMALL_ITEMS", 100)
+    if not machine_code:
+        monkeypatch.setattr("hbmp.pursuit.bqp.compiled", lambda loop: None)
+    held = hbmp.infer_codes(affinity, 10, refine=1, restarts=3)
+    np.testing.assert_array_equal(held.codes, small.codes)
+    np.testing.assert_allclose(held.residuals, small.residuals)
 
 
 def test_decrease_is_what_refitting_brings():

@@ -1,12 +1,14 @@
 """The training loop against loops written out here, and trainings that stop and go on."""
 
 import copy
+import functools
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from hbmp._training.fingerprint import fingerprint
 from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
 from hbmp._training.losses import code_loss
 
@@ -103,21 +105,20 @@ def test_training_that_stops_anywhere_goes_on_to_the_same_bits(task, tmp_path, m
         class Stopped(Exception):
             pass
 
-        def stopping(loss, stop=stop):
-            def counted(scores, targets):
+        class Stopping(ArrayBatches):
+            def batches(self, generator, start=0, stop=stop):
                 nonlocal count
-                count += 1
-                if count > stop:
-                    raise Stopped
-                return loss(scores, targets)
-
-            return counted
+                for batch in super().batches(generator, start):
+                    count += 1
+                    if count > stop:
+                        raise Stopped
+                    yield batch
 
         first = network(dropout=0.5)
         data = ArrayBatches(*task, batch_size=20)
         options = {"seed": 3, "checkpoint": str(folder), "checkpoint_minutes": 0.0}
         with pytest.raises(Stopped), seeded(1):
-            train(first, data, stopping(code_loss("hinge")), recipe, **options)
+            train(first, Stopping(*task, batch_size=20), code_loss("hinge"), recipe, **options)
         again = network(dropout=0.5)
         with torch.no_grad():
             again[0].weight.zero_()  # whatever it starts from, the checkpoint decides
@@ -141,6 +142,68 @@ def test_checkpoint_of_another_training_is_refused(task, tmp_path):
     run(network(), task, Recipe(epochs=1), checkpoint=str(tmp_path))
     with pytest.raises(ValueError, match=r"holds a checkpoint of another training: recipe differ. Choose another"):
         run(network(), task, Recipe(epochs=2), checkpoint=str(tmp_path))
+
+
+def other_tasks(task):
+    """The same sizes and settings with other data: what is compared, and the parts of the training."""
+    X, targets = task
+    weights = torch.linspace(0.5, 1.5, 3)
+    return {
+        "data": (ArrayBatches(X + 1e-6, targets, batch_size=32), code_loss("hinge")),
+        "targets": (ArrayBatches(X, -targets, batch_size=32), code_loss("hinge")),
+        "loss": (ArrayBatches(X, targets, batch_size=32), code_loss("logistic")),
+        "loss, weighted": (ArrayBatches(X, targets, batch_size=32), code_loss("hinge", weights)),
+        "loss of the user's own": (ArrayBatches(X, targets, batch_size=32), lambda scores, u: (scores - u).abs().sum()),
+    }
+
+
+@pytest.mark.parametrize("what", other_tasks((torch.zeros(1, 1), torch.zeros(1, 1))))
+def test_checkpoint_of_other_data_of_the_same_size_is_refused(task, tmp_path, what):
+    recipe = Recipe(epochs=1, batch_size=32)
+    run(network(), task, recipe, checkpoint=str(tmp_path))
+    data, loss = other_tasks(task)[what]
+    with pytest.raises(ValueError, match=f"another training: {what.split()[0].rstrip(',')} differ. Choose another"):
+        train(network(), data, loss, recipe, seed=3, checkpoint=str(tmp_path))
+    with pytest.raises(ValueError, match="another training: validation differ"):
+        run(network(), task, recipe, checkpoint=str(tmp_path), about={"validation": "other"})
+
+
+def test_damaged_checkpoint_is_refused(task, tmp_path):
+    recipe = Recipe(epochs=1, batch_size=32)
+    run(network(), task, recipe, checkpoint=str(tmp_path))
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    rng = np.random.default_rng(0)
+    digest = whole.index(b'"sha256"')
+    for place in [*range(digest, digest + 75), *rng.integers(len(whole), size=100)]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 32 if digest <= place < digest + 75 else 1 << rng.integers(8)  # 32 makes a letter a capital
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"damaged.*Remove it|another training|earlier version"):
+            run(network(), task, recipe, checkpoint=str(tmp_path))
+    for length in (0, 7, 8, 100, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=r"damaged.*Remove it to start this training afresh"):
+            run(network(), task, recipe, checkpoint=str(tmp_path))
+    file.write_bytes(whole)
+    run(network(), task, recipe, checkpoint=str(tmp_path))
+
+
+def test_fingerprints_follow_content_not_identity():
+    loss = code_loss("hinge", torch.ones(3))
+    assert fingerprint(loss) == fingerprint(code_loss("hinge", torch.ones(3)))
+    values = [
+        0, 0.0, "0", b"0", None, (), [], {}, {"a": 1}, {"b": 1}, np.zeros(2), np.zeros((2, 1)), np.zeros(2, "f4"),
+        torch.zeros(2), torch.zeros(3), nn.Linear(2, 2), nn.Linear(2, 3), len, np.add, functools.partial(max, 1),
+        functools.partial(max, 2), lambda: 1, lambda: 2, torch.Generator().manual_seed(1),
+        torch.Generator().manual_seed(2), np.random.default_rng(1), np.random.default_rng(2), {1, 2}, {1, 3},
+        code_loss("hinge"), loss, code_loss("squared"),
+    ]  # fmt: skip
+    assert len({fingerprint(value) for value in values}) == len(values)
+    itself = []
+    itself.append(itself)
+    assert fingerprint(itself) == fingerprint(itself)
+    assert fingerprint(nn.Linear(2, 2)) == fingerprint(nn.Linear(2, 2))  # parameters count by their shape
 
 
 def test_validation_keeps_the_best_weights_and_stops(task):

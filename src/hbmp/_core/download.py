@@ -69,6 +69,7 @@ def _receive(url: str, part: Path, size: int, bound: int, title: str) -> None:
     try:
         with _opener().open(_request(url, part, have), timeout=_TIMEOUT) as response:
             start, total = _range_of(response, have)
+            _check_unchanged(response, part, start)
             _remember_tag(response, part)
             _copy(response, part, start, total or size or None, size or bound, title)
     except urllib.error.HTTPError as error:
@@ -103,15 +104,25 @@ def _request(url: str, part: Path, have: int) -> urllib.request.Request:
 
 def _range_of(response, have: int) -> tuple[int, int | None]:
     """(offset of the answer in the file, size of the whole file if known)."""
-    length = response.headers.get("Content-Length")
+    length = response.headers.get("Content-Length", "")
     if response.status != 206:
-        return 0, int(length) if length else None
+        return 0, int(length) if length.isdecimal() else None
     unit, _, rest = response.headers.get("Content-Range", "").partition(" ")
     span, _, total = rest.partition("/")
     start = span.partition("-")[0]
     if unit != "bytes" or start != str(have):
         raise _Broken(f"requested bytes from {have}, the answer begins at {start or 'nowhere'}")
     return have, int(total) if total.isdigit() else None
+
+
+def _check_unchanged(response, part: Path, start: int) -> None:
+    """Discard the part if the answer continues another file: some servers ignore `If-Range`."""
+    if not start:
+        return
+    known, tag = _tag_file(part), _tag_of(response)
+    if known.is_file() and tag and tag != known.read_text(encoding="latin-1"):
+        discard(part)
+        raise _Broken("the file changed on the server")
 
 
 def _copy(response, part: Path, start: int, total: int | None, bound: int, title: str) -> None:
@@ -136,13 +147,18 @@ def _copy(response, part: Path, start: int, total: int | None, bound: int, title
 
 
 def _remember_tag(response, part: Path) -> None:
-    tag = response.headers.get("ETag", "")
-    if not tag or tag.startswith("W/"):  # a weak tag does not guarantee equal bytes
-        tag = response.headers.get("Last-Modified", "")
+    tag = _tag_of(response)
     if tag:
         _tag_file(part).write_text(tag, encoding="latin-1")
     else:
         _tag_file(part).unlink(missing_ok=True)
+
+
+def _tag_of(response) -> str:
+    tag = response.headers.get("ETag", "")
+    if not tag or tag.startswith("W/"):  # a weak tag does not guarantee equal bytes
+        tag = response.headers.get("Last-Modified", "")
+    return tag
 
 
 def _opener() -> urllib.request.OpenerDirector:

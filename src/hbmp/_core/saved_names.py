@@ -1,8 +1,8 @@
 """Stable names of the classes that a saved model may contain; files of the package can move without breaking models.
 
-A method, hash function, affinity or backbone is named by its folder and file, `methods/itq`, as in the catalog. Every
-other part of a model has a name of its own in `PARTS`, the one place to edit when its file moves. A class without a
-stable name can neither be saved nor loaded.
+A method, hash function, affinity, backbone or encoder is named by its folder and file, `methods/itq`, as in the
+catalog. Every other part of a model has a name of its own in `PARTS`, the one place to edit when its file moves. A
+class without a stable name can neither be saved nor loaded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 from hbmp._core import catalog
 
-FOLDERS = ("affinities", "backbones", "functions", "methods")
+FOLDERS = ("affinities", "backbones", "encoders", "functions", "methods")
 PARTS = {
     "parts/anchor_kernel": "hbmp.methods._shared.anchors:AnchorKernel",
     "parts/code_book": "hbmp.pursuit.codebook:CodeBook",

@@ -2,7 +2,8 @@
 
 A saved object is its class, its parameters and what it learned (attributes that end in an underscore). Classes have
 stable names (`saved_names`), and only classes that have one are ever built from a file. Code is never saved: a network
-of the user's own is left out, and given again when the model is loaded. `model_directory` writes and reads the files.
+or function of the user's own is left out, and given again when the model is loaded. `model_directory` writes and reads
+the files.
 
 Format 1 named classes by file, always called its arrays `arrays.safetensors`, and had no digests; it still loads.
 """
@@ -62,6 +63,8 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
     """A JSON value; arrays go to `arrays` under `key`."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, np.generic):
         return _encode(value.item(), arrays, key)
     if isinstance(value, np.ndarray):
@@ -100,7 +103,11 @@ def _parts(obj) -> tuple[dict, dict]:
 
 
 def _name_of(value) -> str:
-    return value.name if isinstance(value, LeftOut) else type(value).__name__
+    if isinstance(value, LeftOut):
+        return value.name
+    if hasattr(value, "__qualname__"):  # a function
+        return f"{value.__module__}:{value.__qualname__}"
+    return type(value).__name__
 
 
 class _Reader:

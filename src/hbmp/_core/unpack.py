@@ -94,7 +94,7 @@ def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
 def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with closing(zipfile.ZipFile(archive)) as zipped:
         for member in zipped.infolist():
-            if member.is_dir():
+            if member.filename and member.is_dir():
                 continue
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG) or member.flag_bits & 0x1:

@@ -1,29 +1,35 @@
 """Training state on disk, from which a killed training resumes exactly: safetensors, never pickle.
 
 One file holds everything: tensors as they are, the rest as JSON in the header. The file is written under a temporary
-name and renamed, so there is always one complete checkpoint, the old one or the new one.
+name and renamed, so there is always one complete checkpoint, the old one or the new one. The header names the training
+(`about`) and holds the SHA-256 of the whole file, computed with zeros in its own place.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import time
 from pathlib import Path
 
 from hbmp._core.files import write_into_place
 
 _FILE = "training.safetensors"
+_FORMAT = 2  # 1 had neither digests of the data nor a checksum
+_DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+_ZEROS = b"0" * 64
 
 
 class Checkpoints:
     """Store for the state of a training in a folder, saved at most every `minutes`.
 
-    `about` describes the training in JSON types. A checkpoint of another training raises ValueError.
+    `about` describes the training in JSON types. A checkpoint of another training and a damaged one raise ValueError.
     """
 
     def __init__(self, folder, about: dict, *, minutes: float = 10.0):
         self.path = Path(folder) / _FILE
-        self._about = json.loads(json.dumps(about))
+        self._about = json.loads(json.dumps({"format": _FORMAT, **about}))
         self._seconds, self._last = 60 * minutes, time.monotonic()
 
     @property
@@ -37,27 +43,76 @@ class Checkpoints:
 
         tensors: dict = {}
         tree = _flatten(state, tensors, "")
-        header = {"state": json.dumps(tree), "about": json.dumps(self._about)}
+        header = {"state": json.dumps(tree), "about": json.dumps(self._about), "sha256": _ZEROS.decode()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_into_place(self.path, save(tensors, metadata=header))
+        write_into_place(self.path, _signed(save(tensors, metadata=header)))
         self._last = time.monotonic()
 
     def load(self) -> dict | None:
         """The saved state, or None if there is none."""
-        from safetensors import safe_open
-
         if not self.path.is_file():
             return None
-        with safe_open(self.path, framework="pt") as file:
-            header = file.metadata()
+        try:
+            header, tensors, verified = _read(self.path.read_bytes())
             found = json.loads(header["about"])
-            if found != self._about:
-                different = sorted(key for key in {*found, *self._about} if found.get(key) != self._about.get(key))
-                raise ValueError(
-                    f"{self.path.parent} holds a checkpoint of another training: {', '.join(different)} differ. "
-                    "Choose another folder, or remove this one."
-                )
-            return _unflatten(json.loads(header["state"]), {key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118
+            self._check(found)
+            if not verified:
+                raise _Damaged("it has no SHA-256 digest")
+            return _unflatten(json.loads(header["state"]), tensors)
+        except _Damaged as error:
+            raise ValueError(
+                f"The checkpoint {self.path} is damaged: {error}. Remove it to start this training afresh."
+            ) from error
+
+    def _check(self, found: dict) -> None:
+        """Raise ValueError for a checkpoint of another training."""
+        if found == self._about:
+            return
+        if "format" not in found:
+            raise ValueError(
+                f"{self.path.parent} holds a checkpoint of an earlier version, which did not record its data. "
+                "Choose another folder, or remove this one."
+            )
+        different = sorted(key for key in {*found, *self._about} if found.get(key) != self._about.get(key))
+        raise ValueError(
+            f"{self.path.parent} holds a checkpoint of another training: {', '.join(different)} differ. "
+            "Choose another folder, or remove this one."
+        )
+
+
+class _Damaged(Exception):
+    """A checkpoint whose bytes are not those that were written."""
+
+
+def _signed(data: bytes) -> bytes:
+    """The file with its SHA-256 in place of the zeros."""
+    place = _digest_place(data)
+    return data[: place.start] + hashlib.sha256(data).hexdigest().encode() + data[place.stop :]
+
+
+def _digest_place(data: bytes) -> slice:
+    """Where the header holds the digest. JSON escapes quotes inside strings, so no other text matches."""
+    length = int.from_bytes(data[:8], "little")
+    found = _DIGEST.search(data, 8, 8 + length)
+    return slice(*found.span(1)) if found else slice(0, 0)
+
+
+def _read(data: bytes) -> tuple[dict[str, str], dict, bool]:
+    """The header and the tensors of a file, and whether it has a digest, which must match. Format 1 has none."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    place = _digest_place(data)
+    if place.stop:
+        unsigned = data[: place.start] + _ZEROS + data[place.stop :]
+        if hashlib.sha256(unsigned).hexdigest().encode() != data[place]:
+            raise _Damaged("it does not match its SHA-256 digest")
+    try:
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])["__metadata__"]
+        return header, load(data), bool(place.stop)
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _Damaged(f"it cannot be read ({error})") from error
 
 
 def _flatten(value, tensors: dict, key: str):

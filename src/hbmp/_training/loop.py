@@ -1,7 +1,8 @@
 """The one training loop for everything in torch: batches, gradient steps, a schedule, checkpoints, a progress bar.
 
 A `Recipe` holds the settings; `train` applies them to any module, batches and loss. Batches come from an object with
-`batches(generator, start)` that yields tuples `(inputs, *rest)` from batch number `start` on. The loss is called as
+`batches(generator, start)` that yields tuples `(inputs, *rest)` from batch number `start` on. Its `about()`, if it has
+one, gives the digests by which a checkpoint recognises its data. The loss is called as
 `loss(module(inputs), *rest)`. A loss with parameters (proxies, a classifier) is a module and is trained too. A batch
 may call the loss several times (mixup, `accumulate`), so a loss must not count calls. If it has `after_step()` or
 `after_epoch()`, these are called once after each optimiser step and each epoch.
@@ -21,6 +22,7 @@ from tqdm import tqdm
 from hbmp._core.device import threads_for
 from hbmp._training import distributed
 from hbmp._training.checkpoints import Checkpoints
+from hbmp._training.fingerprint import fingerprint
 from hbmp._training.run import TrainingRun
 
 
@@ -111,6 +113,10 @@ class ArrayBatches:
     def __len__(self) -> int:
         return math.ceil(len(self.tensors[0]) / self.batch_size)
 
+    def about(self) -> dict[str, Any]:
+        """Digests of the inputs and of the targets, for a checkpoint."""
+        return {"data": fingerprint(self.tensors[0]), "targets": fingerprint(*self.tensors[1:])}
+
     def batches(self, generator: Any, start: int = 0) -> Iterator[tuple[Any, ...]]:
         """One epoch in a new order, from batch number `start` on."""
         import torch
@@ -145,6 +151,7 @@ def train(
     validate: Callable[[Any], float] | None = None,
     checkpoint: Any = None,
     checkpoint_minutes: float = 10.0,
+    about: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callable[[Mapping[str, Any]], None]] = (),
 ) -> list[float]:
     """Train `module` in place.
@@ -170,9 +177,12 @@ def train(
     validate : callable, optional
         Called as `validate(module)` after each epoch; returns a score, higher is better. The best weights are kept.
     checkpoint : str or path, optional
-        Folder for checkpoints. A training that finds its own checkpoint there resumes from it.
+        Folder for checkpoints. A training that finds its own checkpoint there resumes from it. A checkpoint of another
+        training (data, targets, loss, settings or seed) is refused. Initial weights are not compared.
     checkpoint_minutes : float, default=10.0
         The most minutes between checkpoints.
+    about : mapping of str to JSON value, optional
+        Further facts that a checkpoint must agree with, such as a digest of the validation data.
     callbacks : sequence of callable, default=()
         Called after each epoch with a mapping of its figures.
 
@@ -184,7 +194,7 @@ def train(
     training = TrainingRun(module, data, loss, recipe, seed, monitor)
     saved = None
     if checkpoint is not None:
-        saved = Checkpoints(checkpoint, training.about, minutes=checkpoint_minutes)
+        saved = Checkpoints(checkpoint, {**training.about(), **(about or {})}, minutes=checkpoint_minutes)
         if (state := saved.load()) is not None:
             training.restore(state)
     bar = tqdm(

@@ -47,3 +47,12 @@ def code_loss(name: str, importance: Any = None) -> Callable[..., Any]:
         return (per_bit if importance is None else per_bit * importance).sum(dim=1).mean()
 
     return loss
+
+
+def weighted(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """`(scores, targets, weights) -> scalar`: a loss of `code_loss` with one weight per sample, (n,)."""
+
+    def with_weights(scores: Any, targets: Any, weights: Any) -> Any:
+        return loss(scores, targets, weights[:, None])
+
+    return with_weights

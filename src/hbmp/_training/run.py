@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from hbmp._core.device import autocast
 from hbmp._training import distributed
+from hbmp._training.fingerprint import fingerprint
 
 PRECISIONS = ("float32", "bf16", "fp16")
 
@@ -36,13 +37,20 @@ class TrainingRun:
         self.history: list[float] = []
         self.totals = torch.zeros(2, device=self.device)  # of the loss and of the monitor in this epoch
         self.best: tuple[float, int, list] | None = None  # validation score, its epoch, its weights
-        self.about = {
-            "recipe": {**asdict(recipe), "rates": [list(rate) for rate in recipe.rates]},
-            "seed": seed,
-            "batches": len(data),
-            "parameters": {name: list(parameter.shape) for name, parameter in names},
-        }
+        self.seed = seed
         self.trained.train()
+
+    def about(self) -> dict:
+        """What decides this training, by which a checkpoint recognises it. Call it before the first step."""
+        described = self.data.about() if hasattr(self.data, "about") else {"data": fingerprint(self.data)}
+        return {
+            "recipe": {**asdict(self.recipe), "rates": [list(rate) for rate in self.recipe.rates]},
+            "seed": self.seed,
+            "batches": len(self.data),
+            "parameters": {name: list(parameter.shape) for name, parameter in self.trained.named_parameters()},
+            "loss": fingerprint(self.loss),
+            **described,
+        }
 
     @property
     def step(self) -> int:

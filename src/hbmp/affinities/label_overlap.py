@@ -44,9 +44,9 @@ class LabelOverlap(LabelSets):
 
     low_rank = True
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Reduce multi-label rows to distinct ones and store the largest number of labels."""
-        super().fit(X, y)
+        super().fit(X, y, sample_weight=sample_weight)
         self.largest_ = max(1.0, float(self.features_.sum(axis=1).max()))
         return self
 

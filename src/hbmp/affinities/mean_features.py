@@ -69,7 +69,7 @@ class MeanFeatures(Around):
         y = y if sparse.issparse(y) else as_array(y)
         self._fit_base(X, y)
         self.classes_ = None if has_label_sets(y) else np.unique(as_classes(y))
-        self.means_ = _label_means(np.asarray(X), self._label_rows(y))
+        self.means_ = _label_means(np.asarray(X), self._label_rows(y), self._sample_weight)
         first = np.unique(self.base_.item_of_, return_index=True)[1]
         return self._joined(self.base_.features_, self._directions(y[first])), self.base_.item_of_, self.base_.counts_
 
@@ -109,9 +109,12 @@ class MeanFeatures(Around):
         return (1 - self.share) * self._base_values(a, b) + self.share * alike
 
 
-def _label_means(X: np.ndarray, rows: sparse.csr_array) -> np.ndarray:
+def _label_means(X: np.ndarray, rows: sparse.csr_array, weights: np.ndarray | None) -> np.ndarray:
     """μ_l of every label, (labels, r), in coordinates of their own span, which keeps products narrow."""
-    counts = np.maximum(rows.sum(axis=0), 1)[:, None]
-    means = (rows.T @ X) / counts - X.mean(axis=0, dtype=np.float64)
+    mean = X.mean(axis=0, dtype=np.float64) if weights is None else np.average(X, axis=0, weights=weights)
+    if weights is not None:
+        rows = rows.multiply(weights[:, None]).tocsr()
+    counts = rows.sum(axis=0)[:, None]
+    means = (rows.T @ X) / np.where(counts > 0, counts, 1) - mean
     left, sizes, _ = np.linalg.svd(means, full_matrices=False)
     return left * sizes

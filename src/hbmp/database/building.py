@@ -13,12 +13,11 @@ from hbmp import hamming
 from hbmp.database import labels as label_values
 from hbmp.database.contents import Contents
 from hbmp.database.database_file import DatabaseFile
-from hbmp.database.encoding import blocks_of, rows_of
+from hbmp.database.encoding import blocks_of, items_of
 from hbmp.database.item_files import ItemFiles
 from hbmp.database.payload import Payload
 from hbmp.database.vectors import check_kind
 from hbmp.hasher import Hasher
-from hbmp.images import Images
 
 _CODES = 1 << 16  # per block
 
@@ -34,18 +33,18 @@ class Rows:
     @classmethod
     def encoded(cls, model: Hasher, X: Any, *, vectors: str | None = None, progress: bool = False) -> Rows:
         """Features or images, encoded a block at a time."""
-        X = rows_of(X)
+        items = items_of(model, X)
         about = None
         if vectors is not None:
-            if isinstance(X, Images):
-                raise ValueError("Images have no vectors to keep; leave vectors out.")
-            about = {"kind": check_kind(vectors), "dimension": int(np.shape(X)[1])}
+            if model.fitted_on_images:
+                raise ValueError("A model of images has no vectors to keep; leave vectors out.")
+            about = {"kind": check_kind(vectors), "dimension": int(model.n_features_in_)}
 
         def parts() -> Iterator[Part]:
-            for rows, block, codes in blocks_of(model, X, progress=progress):
+            for rows, block, codes in blocks_of(model, items, progress=progress):
                 yield rows, hamming.pack(codes), block if about else None
 
-        return cls(len(X), parts, about)
+        return cls(len(items), parts, about)
 
     @classmethod
     def of_codes(cls, codes: ArrayLike, n_bits: int) -> Rows:

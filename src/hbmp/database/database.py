@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from hbmp.database import folder, place
 from hbmp.database.building import Rows, fill
 from hbmp.database.database_file import DatabaseFile
+from hbmp.database.encoding import items_of
 from hbmp.database.files import read_model, write_model
 from hbmp.database.item_files import ItemFiles, folder_of
 from hbmp.database.searching import Searchable
 from hbmp.hasher import Hasher
-from hbmp.images import as_images, is_images
+from hbmp.images import Images
 
 Kind = Literal["auto", "flat", "ivf"]
 
@@ -101,8 +102,8 @@ class Database(Searchable):
         ----------
         model : Hasher
             A fitted model.
-        X : array-like of shape (n, n_features), Images or path
-            Features, or images: an `hbmp.Images` or a folder.
+        X : array-like of shape (n, n_features), Images, path or list of str
+            Features, images (an `hbmp.Images` or a folder), or texts for a model that remembers its encoder.
         ids : array-like of int or str of shape (n,), default=None
             Distinct ids; row numbers where it is None.
         labels : array-like of shape (n,) or (n, n_labels), default=None
@@ -138,8 +139,8 @@ class Database(Searchable):
         >>> len(hbmp.Database.build(model, X, ids=range(100, 150), vectors="float16"))
         50
         """
-        if is_images(X):
-            X = as_images(X)
+        X = items_of(model, X)
+        if isinstance(X, Images):
             labels = X.labels if labels is None else labels
             files = ItemFiles.of(X) if files is None else files
         rows = Rows.encoded(model, X, vectors=vectors, progress=progress)
@@ -323,8 +324,8 @@ class Database(Searchable):
         """
         self._check_changeable()
         files = None
-        if is_images(X):
-            X = as_images(X)
+        X = items_of(self.model, X)
+        if isinstance(X, Images):
             labels = X.labels if labels is None and self.labels is not None else labels
             files = self._relative(ItemFiles.of(X))
         rows = Rows.encoded(self.model, X, vectors=self.vectors, progress=progress)

@@ -1,4 +1,4 @@
-"""Codes of features or images, one block of rows at a time."""
+"""Codes of features, images or texts, one block of rows at a time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
+from hbmp._core.texts import as_texts, is_texts
 from hbmp.hasher import Hasher
 from hbmp.images import Images, as_images, is_images
 
-_ROWS, _IMAGES = 16_384, 1_024  # per block
+_ROWS, _ITEMS = 16_384, 1_024  # per block: rows of features, images or texts
 
 
 def encode(model: Hasher, X: Any, *, progress: bool = False, out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Encode features or images, one block of rows at a time.
+    """Encode features, images or texts, one block of rows at a time.
 
     Parameters
     ----------
     model : Hasher
         A fitted model.
-    X : array-like of shape (n, n_features), Images or path
-        Features, or images.
+    X : array-like of shape (n, n_features), Images, path or list of str
+        Features, images, or texts for a model that remembers its encoder.
     progress : bool, default=False
         Show a progress bar on a terminal.
     out : ndarray of shape (n, n_bits) int8, or (n, ceil(n_bits / 8)) uint8, default=None
@@ -43,15 +44,18 @@ def encode(model: Hasher, X: Any, *, progress: bool = False, out: NDArray[Any] |
     >>> encode(get_method("lsh")(16, random_state=0).fit(X), X).shape
     (50, 16)
     """
-    X = rows_of(X)
-    codes = np.empty((len(X), model.n_bits), dtype=np.int8) if out is None else out
-    for rows, _, block in blocks_of(model, X, progress=progress):
+    items = items_of(model, X)
+    codes = np.empty((len(items), model.n_bits), dtype=np.int8) if out is None else out
+    for rows, _, block in blocks_of(model, items, progress=progress):
         codes[rows] = hamming.pack(block) if codes.dtype == np.uint8 else block
     return codes
 
 
-def rows_of(X: Any) -> Any:
-    """Images, or features of shape (n, d)."""
+def items_of(model: Hasher, X: Any) -> Any:
+    """Rows that can be cut into blocks: texts, images, or features of shape (n, d)."""
+    encoder = getattr(model, "input_encoder_", None)
+    if is_texts(X) and (getattr(encoder, "takes", None) == "texts" or not is_images(X)):
+        return as_texts(X)
     if is_images(X):
         return as_images(X)
     if np.ndim(X) != 2:
@@ -59,15 +63,22 @@ def rows_of(X: Any) -> Any:
     return X
 
 
-def blocks_of(model: Hasher, X: Any, *, progress: bool = False) -> Iterator[tuple[slice, Any, NDArray[np.int8]]]:
-    """Blocks of `rows_of`, each with its place and its codes."""
+def vectors_of(model: Hasher, X: Any) -> Any:
+    """The vectors of texts or images by the encoder that a model remembers; anything else as it is."""
+    encoder = getattr(model, "input_encoder_", None)
+    return encoder.encode(X) if encoder is not None and encoder.accepts(X) else X
+
+
+def blocks_of(model: Hasher, items: Any, *, progress: bool = False) -> Iterator[tuple[slice, Any, NDArray[np.int8]]]:
+    """Blocks of `items_of`: their place, their vectors or images, and their codes."""
     from tqdm import tqdm
 
-    images = isinstance(X, Images)
-    rows, unit = (_IMAGES, "image") if images else (_ROWS, "row")
-    with tqdm(total=len(X), desc="encoding", unit=unit, disable=None if progress else True) as bar:
-        for start in range(0, len(X), rows):
-            part = slice(start, min(start + rows, len(X)))
-            block = X[part] if images else np.asarray(X[part])
-            yield part, block, model.transform(block)
-            bar.update(part.stop - part.start)
+    unit = "image" if isinstance(items, Images) else "row" if np.ndim(items) == 2 else "text"
+    size = _ROWS if unit == "row" else _ITEMS
+    with tqdm(total=len(items), desc="encoding", unit=unit, disable=None if progress else True) as bar:
+        for start in range(0, len(items), size):
+            rows = slice(start, min(start + size, len(items)))
+            part = items[rows]
+            block = np.asarray(part) if unit == "row" else vectors_of(model, part)
+            yield rows, block, model.transform(block)
+            bar.update(rows.stop - rows.start)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hbmp._core.filters import Where
 from hbmp.database.contents import Vanished
+from hbmp.database.encoding import vectors_of
 from hbmp.database.items import Items
 from hbmp.index import Index
 from hbmp.index.rescoring import rescore as rescored
@@ -37,8 +38,8 @@ class Searchable(Items):
 
         Parameters
         ----------
-        X : array-like of shape (n_queries, n_features), Images or path
-            Queries, as the model takes them.
+        X : array-like of shape (n_queries, n_features), Images, path or list of str
+            Queries, as the model takes them; texts for a model that remembers its encoder.
         k : int, default=10
             Number of items per query.
         real_valued : bool, default=False
@@ -63,6 +64,8 @@ class Searchable(Items):
         ids : ndarray of shape (n_queries, k)
             Ids of the items; -1, or None for ids that are texts, where there are fewer than `k`.
         """
+        if rescore is not None and self.vectors is not None:
+            X = vectors_of(self.model, X)
         queries = self.model.project(X) if real_valued else self.model.transform(X)
         if rescore is None:
             return self.search_codes(queries, k, n_bits=n_bits, where=where, ids=ids)

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp._core.files import write_into_place
-from hbmp.encode.images import sizes_of, warn_of_skipped
-from hbmp.encode.parts import Job, Part, encode_head, encode_part, plan_parts, skipped_in
+from hbmp._core.files import remove_leftovers, write_if_absent
+from hbmp.encode.images import stamp_of, warn_of_skipped
+from hbmp.encode.parts import Job, Part, encode_head, encode_part, is_whole, plan_parts, skipped_in
 
 _DESCRIPTION = "_hbmp.json"  # readers of Parquet folders skip names with a leading underscore
-_FORMAT = 1
+_FORMAT = 2  # 1 had no modification times
 
 
 @dataclass(frozen=True)
@@ -136,15 +136,17 @@ def encode_dataset(
     sample = encode_head(model, parts, job, 64)
     job = replace(job, n_bits=sample.shape[1])
     folder = Path(job.destination)
-    _claim(folder, _describe(parts, job, sample))
-    missing = [part for part in parts if not (folder / part.name).exists()]
+    description = _describe(parts, job, sample)
+    _claim(folder, description)
+    missing = [part for part in parts if not is_whole(part, job)]
     if engine == "ray":
         _encode_with_ray(model, missing, job, num_workers)
     else:
         for part in missing:
             encode_part(model, part, job)
-    for leftover in folder.glob(".part-*.tmp"):  # of runs that were killed while writing
-        leftover.unlink(missing_ok=True)
+    remove_leftovers(folder, {part.name for part in parts})
+    if _source_digest(parts) != description["source"]:
+        raise ValueError(f"{source} changed while it was encoded; delete {folder} and encode it again.")
     n_rows = sum(part.stop - part.start for part in parts)
     skipped = [name for part in parts if part.kind == "images" for name in skipped_in(folder / part.name)]
     warn_of_skipped(skipped, n_rows)
@@ -181,44 +183,57 @@ def read_codes(folder: str | Path) -> Iterator[tuple[Any, NDArray[np.int8]]]:
     [(5, (5, 16))]
     """
     _require_pyarrow()
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     files = sorted(Path(folder).glob("part-*.parquet"))
     if not files:
         raise ValueError(f"{folder} holds no encoded parts; write some with hbmp.encode_dataset.")
     for file in files:
-        table = pq.read_table(file)
+        try:
+            table = pq.read_table(file, page_checksum_verification=True)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            first = str(error).partition("\n")[0].rstrip(".")
+            raise ValueError(f"{file} is damaged ({first}); delete it and run encode_dataset again.") from error
         yield table, _unpack(table, file)
 
 
 def _unpack(table: Any, file: Path) -> NDArray[np.int8]:
-    n_bits = (table.schema.metadata or {}).get(b"hbmp.n_bits")
-    if n_bits is None or "code" not in table.column_names:
+    n_bits = (table.schema.metadata or {}).get(b"hbmp.n_bits", b"")
+    if not n_bits.isdigit() or "code" not in table.column_names:
         raise ValueError(f"{file} was not written by hbmp.encode_dataset: it has no code width.")
+    width = hamming.bytes_for(int(n_bits))
     packed = np.frombuffer(b"".join(table["code"].to_pylist()), np.uint8)
-    return hamming.unpack(packed.reshape(table.num_rows, hamming.bytes_for(int(n_bits))), int(n_bits))
+    if len(packed) != table.num_rows * width:
+        raise ValueError(f"{file} is damaged: its codes are not of {int(n_bits)} bits; delete it and encode it again.")
+    return hamming.unpack(packed.reshape(table.num_rows, width), int(n_bits))
 
 
 def _describe(parts: list[Part], job: Job, sample: NDArray[np.int8]) -> dict[str, Any]:
     """The facts that decide the content of every part; runs with equal facts may share a folder."""
-    plan = json.dumps([_plan_of(part) for part in parts])
-    sizes = sorted({(Path(part.file).name, os.path.getsize(part.file)) for part in parts if not part.images})
     return {
         "format": _FORMAT,
         "n_bits": job.n_bits,
         "bit_order": "little",
         "column": job.column,
         "n_parts": len(parts),
-        "source": hashlib.sha256(f"{plan}{sizes}".encode()).hexdigest(),
+        "source": _source_digest(parts),
         "model": hashlib.sha256(hamming.pack(sample).tobytes()).hexdigest(),
     }
+
+
+def _source_digest(parts: list[Part]) -> str:
+    """SHA-256 of the plan, and of names, sizes and modification times of the source files."""
+    plan = json.dumps([_plan_of(part) for part in parts])
+    stamps = sorted({(Path(part.file).name, *stamp_of(part.file)) for part in parts if not part.images})
+    return hashlib.sha256(f"{plan}{stamps}".encode()).hexdigest()
 
 
 def _plan_of(part: Part) -> dict[str, Any]:
     """A part as it enters the digest: without its folder, and with the fields of images only for images."""
     plan = asdict(part) | {"file": Path(part.file).name}
     if part.images:
-        return plan | {"sizes": sizes_of(part.file, part.images)}
+        return plan | {"stamps": [stamp_of(Path(part.file, name)) for name in part.images]}
     return {name: value for name, value in plan.items() if name != "images" and (name, value) != ("kind", "features")}
 
 
@@ -229,9 +244,14 @@ def _claim(folder: Path, description: dict[str, Any]) -> None:
     if not path.exists():
         if any(folder.glob("*.parquet")):
             raise ValueError(f"{folder} holds other Parquet files; choose an empty folder.")
-        write_into_place(path, json.dumps(description, indent=1) + "\n")
-        return
-    found = json.loads(path.read_text())
+        if write_if_absent(path, json.dumps(description, indent=1) + "\n"):
+            return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged ({error}); delete {folder} and encode again.") from error
+    if not isinstance(found, dict):
+        found = {}
     differing = [key for key, value in description.items() if found.get(key) != value]
     if differing:
         raise ValueError(
@@ -261,7 +281,7 @@ def _encode_with_ray(model: Any, parts: list[Part], job: Job, num_workers: int |
             part = parts[row["id"]]
             try:
                 # A repeated part may be done already.
-                if not (Path(job.destination) / part.name).exists():
+                if not is_whole(part, job):
                     encode_part(ray.get(shared_model), part, job)
             except ValueError as error:  # wrong data stay wrong, so the part is not repeated
                 return {"number": part.number, "error": str(error)}

@@ -28,9 +28,10 @@ def cut_folder(
         yield start, min(start + rows_per_part, len(files)), tuple(files[start : start + rows_per_part])
 
 
-def sizes_of(folder: str, files: tuple[str, ...]) -> list[int]:
-    """Bytes of each file, to detect a replaced one."""
-    return [(Path(folder) / file).stat().st_size for file in files]
+def stamp_of(path: str | Path) -> tuple[int, int]:
+    """Size and modification time of a file, to detect one that was replaced or changed in place."""
+    found = Path(path).stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def read_images(part: Any, column: str, batch_size: int) -> Iterator[tuple[Images, Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
+from hbmp._core.files import beside
 from hbmp.encode.images import cut_folder, encode_images, first_codes, read_images
 from hbmp.images.files import holds_images
 from hbmp.images.sources import image_columns, tables_in
@@ -144,18 +144,24 @@ def _check_columns(file: Path, schema: Any, column: str, kind: str) -> None:
 
 def encode_part(model: Any, part: Part, job: Job) -> int:
     """Encode one part and rename its file into place; return its number of rows."""
+    # Each writer has a temporary file of its own, as a worker that was presumed dead may still write the same part.
+    with beside(Path(job.destination) / part.name) as beside_it:
+        rows = _write_part(model, part, job, beside_it)
+        with open(beside_it, "rb+") as file:
+            os.fsync(file.fileno())
+    return rows
+
+
+def _write_part(model: Any, part: Part, job: Job, path: Path) -> int:
     import pyarrow.parquet as pq
 
-    folder = Path(job.destination)
-    # A unique name, as a worker that was presumed dead may still write the same part.
-    beside = folder / f".{part.name}.{uuid.uuid4().hex}.tmp"
     rows, writer = 0, None
     skipped: list[str] = []
     try:
         for inputs, carried in _read(part, job):
             codes, encoded, left_out = _transform(model, inputs, part, rows + len(skipped), job)
             coded = _with_codes(carried.take(encoded) if left_out else carried, codes, job.n_bits)
-            writer = writer or pq.ParquetWriter(beside, coded.schema)
+            writer = writer or pq.ParquetWriter(path, coded.schema, write_page_checksum=True)
             writer.write_table(coded)
             rows, skipped = rows + coded.num_rows, skipped + left_out
         found = rows + len(skipped)
@@ -163,15 +169,22 @@ def encode_part(model: Any, part: Part, job: Job) -> int:
             raise ValueError(f"{part.file} changed while it was encoded: {part.stop - part.start} rows became {found}.")
         if skipped:
             writer.add_key_value_metadata({_SKIPPED.decode(): json.dumps(skipped)})
-        writer.close()
-        with open(beside, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, folder / part.name)
     finally:
         if writer is not None:
             writer.close()
-        beside.unlink(missing_ok=True)
     return rows
+
+
+def is_whole(part: Part, job: Job) -> bool:
+    """Whether the file of a part is there with all its rows. Its footer is read, not its pages."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(job.destination) / part.name
+    try:
+        return int(pq.read_metadata(path).num_rows) + len(skipped_in(path)) == part.stop - part.start
+    except (OSError, ValueError, pa.ArrowException):
+        return False
 
 
 def encode_head(model: Any, parts: list[Part], job: Job, n_rows: int) -> NDArray[np.int8]:

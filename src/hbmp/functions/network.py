@@ -69,7 +69,8 @@ class Network(HashFunction):
     patience : int or None, default=None
         Epochs without a better validation score after which training stops.
     checkpoint : str, path or None, default=None
-        Folder for checkpoints. The same training, started again, resumes from there.
+        Folder for checkpoints. The same training, started again, resumes from there. A checkpoint of other images,
+        targets or settings is refused.
     checkpoint_minutes : float, default=10.0
         The most minutes between checkpoints. There is one after each epoch too.
     workers : int, default=4
@@ -216,6 +217,7 @@ class Network(HashFunction):
                 validate=None if held is None else self._validation(images[held], rest[0][held], backbone, device),
                 checkpoint=self.checkpoint,
                 checkpoint_minutes=self.checkpoint_minutes,
+                about=None if held is None or self.checkpoint is None else _about_held_out(images[held], rest, held),
                 callbacks=[_tensorboard(self.log_dir)] if self.log_dir else [],
             )
         self.weights_ = {name: to_numpy(value) for name, value in module.state_dict().items()}
@@ -386,6 +388,14 @@ def _held_out(n: int, fraction: float, rng: np.random.Generator) -> tuple[np.nda
     order = rng.permutation(n)
     held = max(2, round(fraction * n))
     return np.sort(order[held:]), np.sort(order[:held])
+
+
+def _about_held_out(images: Any, rest: Sequence[np.ndarray], held: np.ndarray) -> dict[str, str]:
+    """Digest of the validation data, which decide the weights that are kept."""
+    from hbmp._training.fingerprint import fingerprint
+    from hbmp.functions._shared.image_batches import fingerprint_images
+
+    return {"validation": fingerprint(fingerprint_images(images), rest[0][held])}
 
 
 def _unmatched(scores: Any, targets: Any, *_: Any) -> Any:

@@ -81,6 +81,7 @@ class Trees(HashFunction):
         targets: np.ndarray,
         *,
         bit_weights: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
         random_state: RandomState = None,
     ) -> Self:
         """Grow an ensemble for each bit. The weights of the bits are not used."""
@@ -97,7 +98,7 @@ class Trees(HashFunction):
                 continue
             booster = self._booster(draw_seed(rng))
             with threadpool_limits(1 if X.size < 1e6 else None):  # threads cost more than they save on small data
-                booster.fit(X, targets[:, bit] > 0)
+                booster.fit(X, targets[:, bit] > 0, sample_weight=sample_weight)
             self.base_[bit] = booster._baseline_prediction.item()
             grown = [stage[0].nodes for stage in booster._predictors]
             trees += grown

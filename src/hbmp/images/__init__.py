@@ -121,6 +121,11 @@ class Images:
         """Paths of the image files, or None for images in an array or in Parquet."""
         return [self._source.path(int(row)) for row in self._rows] if isinstance(self._source, FileSource) else None
 
+    def origin(self) -> tuple[Any, list[str]]:
+        """What identifies the images without decoding them: pixels in memory or names, and the files that are read."""
+        origin: tuple[Any, list[str]] = self._source.origin(self._rows)
+        return origin
+
     @property
     def pixels(self) -> np.ndarray | None:
         """The pixels in memory, uint8 (n, h, w, 3), or None for images that must be decoded."""

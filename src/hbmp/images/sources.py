@@ -41,6 +41,10 @@ class ArraySource:
         """Position in the array."""
         return str(row)
 
+    def origin(self, rows: np.ndarray) -> tuple[Any, list[str]]:
+        """What identifies these images: the pixels, and no file."""
+        return (self.array, rows), []
+
     def about(self) -> str:
         """In words."""
         return f"an array {self.array.shape}"
@@ -67,6 +71,10 @@ class FileSource:
     def name(self, row: int) -> str:
         """The given path, relative to the folder if there is one."""
         return self.files[row]
+
+    def origin(self, rows: np.ndarray) -> tuple[Any, list[str]]:
+        """What identifies these images: their names and their files."""
+        return [self.name(int(row)) for row in rows], [self.path(int(row)) for row in rows]
 
     def about(self) -> str:
         """In words."""
@@ -123,6 +131,10 @@ class ParquetSource:
         value, file = self._value(row)
         path = value.get("path") if isinstance(value, dict) else None
         return path or f"{os.path.basename(file)} row {row - self._first_of_file[self.files.index(file)]}"
+
+    def origin(self, rows: np.ndarray) -> tuple[Any, list[str]]:
+        """What identifies these images: column and positions, and the files."""
+        return (self.column, rows, [os.path.basename(file) for file in self.files]), self.files
 
     def about(self) -> str:
         """In words."""

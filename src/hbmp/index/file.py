@@ -19,7 +19,6 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -27,6 +26,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hbmp._core.files import beside
 
 FORMAT = 2
 DTYPES = ("|u1", "<u2", "<i4", "<i8", "<f4", "<f8")  # all that an index file may hold
@@ -164,17 +165,8 @@ def replacing(path: str | os.PathLike) -> Iterator[str]:
     """A temporary name in the same folder that becomes `path` if the block ends well, and vanishes if not."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp gives a private file; a saved index is an ordinary one
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with beside(target) as temporary:
+        yield os.fspath(temporary)
 
 
 def _lay_out(header: dict, arrays: dict[str, NDArray]) -> tuple[dict[str, dict], bytes]:

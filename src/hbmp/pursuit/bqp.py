@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp.pursuit.compiled import compiled
+
 NAMES = ("none", "resample", "one-flip", "tabu")
+_MOST_FLIPS = 10  # of each item on average, likewise
 _MOST_ROUNDS = 100  # far more than a search needs; in single precision rounding could keep one going
 
 
@@ -21,8 +24,8 @@ def improve_starts(name: str, fit, starts: np.ndarray, rng: np.random.Generator)
     """Improve every start: (sign vectors (n, k), their matches vᵀAv (k,))."""
     fields = fit.residual_times(starts.astype(fit.operator.dtype))
     if name in ("one-flip", "tabu"):
-        starts, fields = flip_at_once(fit, starts, fields, fit.operator.steps_at_once)
-    if name == "one-flip" and fit.small_matrix() is not None:
+        starts, fields = flip_at_once(fit, starts, fields, fit.steps_at_once)
+    if name == "one-flip" and fit.has_matrix:
         starts, fields = one_flip_together(fit, starts, fields)
     elif name in ("one-flip", "tabu"):
         search = one_flip if name == "one-flip" else tabu
@@ -69,16 +72,23 @@ def _thresholds(gains: np.ndarray, fraction: np.ndarray, noise: float) -> np.nda
 
 
 def one_flip_together(fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`one_flip` for many starts of a small problem: the best flip of each start per round. All (n, k)."""
-    matrix, noise = fit.small_matrix(), _noise(fit, fields)
+    """`one_flip` for many starts where A is a matrix: the best flip of each start per round. All (n, k)."""
+    matrix, noise = fit.matrix(), _noise(fit, fields)
+    flip = compiled(flip_best) if fit.is_held else None
+    if flip is not None:
+        signs = np.ascontiguousarray(starts.T, dtype=np.float64)
+        gains = -signs * fields.T
+        for k in range(len(signs)):
+            flip(matrix, signs[k], gains[k], noise, _MOST_FLIPS * len(matrix))
+        return signs.T.astype(np.int8), -(signs * gains).T.astype(fields.dtype)
     signs = np.ascontiguousarray(starts.T, dtype=fields.dtype)
     gains = -signs * fields.T
     rows, change = np.arange(len(signs)), np.empty_like(gains)
-    while True:
+    for _ in range(_MOST_FLIPS * len(matrix)):
         highest = gains.max(axis=1)
         going = highest > noise
         if not going.any():
-            return signs.T.astype(np.int8), -(signs * gains).T
+            break
         best = (gains >= (highest - noise)[:, None]).argmax(axis=1)
         turn = np.where(going, -1.0, 1.0)
         signs[rows, best] *= turn
@@ -86,11 +96,29 @@ def one_flip_together(fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.n
         np.multiply(signs, matrix[best], out=change)
         change *= (signs[rows, best] * (1 - turn))[:, None]  # 2 v_i where item i was flipped, else 0
         gains -= change
+    return signs.T.astype(np.int8), -(signs * gains).T
+
+
+def flip_best(matrix, signs, gains, noise, most):
+    """The best flips of one start, in place. Python that numba compiles; gains in double precision do not drift."""
+    n_items = len(signs)
+    for _ in range(most):
+        highest = gains.max()
+        if highest <= noise:
+            break
+        best = 0
+        while gains[best] < highest - noise:  # the first of equal gains
+            best += 1
+        signs[best] = -signs[best]
+        gains[best] = -gains[best]
+        row, step = matrix[best], signs[best] + signs[best]
+        for other in range(n_items):
+            gains[other] -= step * signs[other] * row[other]
 
 
 def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.ndarray, np.ndarray]:
     """Flip single signs while any flip raises vᵀAv. The result (signs, field) is one-flip optimal and never worse."""
-    if fit.small_matrix() is not None:
+    if fit.matrix() is not None:
         signs, field = one_flip_together(fit, signs[:, None], field[:, None])
         return signs[:, 0], field[:, 0]
     signs, field = signs.astype(field.dtype), field.copy()

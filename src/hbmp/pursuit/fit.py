@@ -16,10 +16,11 @@ sizes and residuals all follow from G, h and ‖R‖², so a bit costs one produ
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve, eigh, get_blas_funcs
 from scipy.optimize import nnls
 
-SMALL_ITEMS = 1024  # up to here the residual is kept as a matrix, shared by all searches of a bit
+SMALL_ITEMS = 1024  # up to here the residual is computed as a matrix, shared by all searches of a bit
+HELD_ITEMS = 8192  # up to here the matrix of a dense affinity is held and updated in place
 
 
 def solve_weights(gram: np.ndarray, match: np.ndarray, weighting: str, ridge: float, free: int = 0) -> np.ndarray:
@@ -61,6 +62,41 @@ def _non_negative(gram: np.ndarray, match: np.ndarray, free: int) -> np.ndarray:
     return solution[: len(match)]
 
 
+class HeldResidual:
+    """D R D - Σ α_k (D v_k)(D v_k)ᵀ without its diagonal; a new bit changes it in place."""
+
+    def __init__(self, affinity: np.ndarray, item_weights: np.ndarray):
+        self.values, self._c = affinity, item_weights
+        self._directions = np.empty((len(affinity), 0), dtype=affinity.dtype, order="F")
+        self._weights = np.empty(0)  # that have been taken off
+        (self._gemm,) = get_blas_funcs(("gemm",), (affinity,))
+
+    def less(self, directions: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The matrix for these directions, of which earlier ones are known unless they were forgotten."""
+        taken = np.zeros(len(weights))
+        taken[: len(self._weights)] = self._weights
+        self._take_off(directions, weights - taken)
+        self._directions, self._weights = directions, weights.copy()
+        return self.values
+
+    def forget(self, position: int) -> None:
+        """Put back what a direction explains, because its signs are about to change."""
+        if position < len(self._weights):
+            back = np.zeros(len(self._weights))
+            back[position] = -self._weights[position]
+            self._take_off(self._directions, back)
+            self._weights[position] = 0
+
+    def _take_off(self, directions: np.ndarray, weights: np.ndarray) -> None:
+        changed = np.flatnonzero(weights)
+        if changed.size:
+            sides = np.asfortranarray(self._c[:, None] * directions[:, changed])
+            sized = np.asfortranarray(sides * weights[changed].astype(sides.dtype))
+            # the matrix is symmetric, so its transpose, which is what BLAS can change in place, is the same matrix
+            self._gemm(-1, sized, sides, beta=1, c=self.values.T, trans_b=True, overwrite_c=True)
+        np.fill_diagonal(self.values, 0)
+
+
 class Fit:
     """Directions found so far, their weights, and the residual operator Q = R - Σ α_k v_k v_kᵀ (HBMP Eq. 4).
 
@@ -83,6 +119,7 @@ class Fit:
         self.directions = np.empty((operator.n_items, 0), dtype=operator.dtype, order="F")
         self._small_affinity: np.ndarray | None = None  # D R D, where it is small
         self._small: np.ndarray | None = None  # A, where it is small
+        self._held: HeldResidual | None = None  # A, where it is updated in place
         self.weights = np.empty(0)
         self.gram = np.empty((0, 0))
         self.match = np.empty(0)
@@ -139,6 +176,8 @@ class Fit:
     def replace(self, position: int, signs: np.ndarray) -> None:
         """Replace the signs of a direction. The weights do not change."""
         self._small = None
+        if self._held is not None:
+            self._held.forget(position)
         self.directions[:, position] = signs
         self.gram[position] = self.gram[:, position] = self.gram_column(signs)
         self.gram[position, position] = self.own_size
@@ -169,9 +208,29 @@ class Fit:
 
     # The residual as an operator -------------------------------------------------------------------------------
 
-    def small_matrix(self) -> np.ndarray | None:
-        """A as a matrix if it is small, else None."""
-        if self._small is None and self.operator.n_items <= SMALL_ITEMS:
+    @property
+    def has_matrix(self) -> bool:
+        """Whether A is at hand as a matrix."""
+        return self.operator.n_items <= SMALL_ITEMS or self.is_held
+
+    @property
+    def is_held(self) -> bool:
+        """Whether that matrix is held and updated."""
+        return self.operator.dense and SMALL_ITEMS < self.operator.n_items <= HELD_ITEMS
+
+    @property
+    def steps_at_once(self) -> int:
+        """Products that a search may spend on flipping many signs together; none beside flips by machine code."""
+        return 0 if self.is_held else self.operator.steps_at_once
+
+    def matrix(self) -> np.ndarray | None:
+        """A as a matrix if it is at hand, else None."""
+        if self._small is None and self.is_held:
+            if self._held is None:
+                affinity = self.operator.block(slice(None)) * self._c.dtype.type(self.scale)
+                self._held = HeldResidual(self._weighted(affinity), self._c)
+            self._small = self._held.less(self.directions, self.weights)
+        elif self._small is None and self.has_matrix:
             if self._small_affinity is None:
                 self._small_affinity = self._weighted(self.scale * self.operator.block(slice(None)))
             explained = self._c[:, None] * self.directions
@@ -181,14 +240,14 @@ class Fit:
 
     def residual_times(self, vectors: np.ndarray) -> np.ndarray:
         """A @ vectors. vectors: (n, k)."""
-        if (small := self.small_matrix()) is not None:
+        if (small := self.matrix()) is not None:
             return small @ vectors
         weighted = self._c[:, None] * vectors
         return self._finish(self.operator.matmul(weighted), self.directions.T @ weighted, vectors)
 
     def residual_times_columns(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
         """A[:, columns] @ values, for a few columns. values: (len(columns),)."""
-        if (small := self.small_matrix()) is not None:
+        if (small := self.matrix()) is not None:
             return values @ small[columns]
         weighted = (self._c[columns] * values)[:, None].astype(self._c.dtype)
         vector = np.zeros((len(self._c), 1), dtype=self._c.dtype)

@@ -33,6 +33,7 @@ def as_operator(affinity, device: str = "auto") -> DenseOperator | DeviceOperato
 class DenseOperator:
     """R as a NumPy array, which reads the many small rows of a search a hundred times faster than torch."""
 
+    dense = True
     steps_at_once = 4  # products that a search may spend on flipping many signs together; single flips are cheap here
     most_in_block = 1024  # items searched together
 
@@ -72,6 +73,7 @@ class DeviceOperator:
     """R as a single-precision matrix on a GPU. Vectors are passed and returned as arrays."""
 
     dtype = np.float32
+    dense = False  # on this side
     steps_at_once = 20  # a product costs less than the transfers of a block
     most_in_block = 512
 
@@ -113,6 +115,7 @@ class DeviceOperator:
 class AffinityOperator:
     """R in blocks that the affinity computes, never as a whole."""
 
+    dense = False
     steps_at_once = 30  # a product costs little next to a million single flips
     most_in_block = 2048
 

@@ -14,12 +14,13 @@ sign. A flip of bit k moves every other margin by one row of G. Two implementati
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import numpy as np
+
+from hbmp._core.machine import allowed_cores
+from hbmp.pursuit.compiled import compiled
 
 _ROWS = 2048  # rows swept at a time: their margins stay in the processor's cache
 _BLOCK = 32  # bits whose margins one matrix product gives
@@ -38,7 +39,7 @@ def sweep_codes(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, swe
             np.subtract(scores[part], margins, out=margins)
             kernel(margins, codes[part], overlaps, sweeps)
 
-    n_threads = min(_n_threads(), len(parts))
+    n_threads = min(allowed_cores(), len(parts))
     if n_threads < 2:
         for part in parts:
             sweep(part)
@@ -47,17 +48,9 @@ def sweep_codes(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, swe
             list(pool.map(sweep, parts))
 
 
-@cache
 def compiled_kernel() -> Callable | None:
     """`sweep_margins` as machine code, or None where numba is not installed."""
-    try:
-        import numba
-    except ImportError:
-        return None
-    try:
-        return numba.njit(nogil=True, cache=True)(sweep_margins)
-    except RuntimeError:  # no folder to keep the machine code in
-        return numba.njit(nogil=True)(sweep_margins)
+    return compiled(sweep_margins)
 
 
 def sweep_margins(margins, codes, overlaps, sweeps):
@@ -103,11 +96,3 @@ def _sweep_block(scores, codes, overlaps, block: slice) -> None:
         steps = wanted - codes[block][bit]
         codes[block][bit] = wanted
         margins[bit + 1 :] -= within[bit + 1 :, bit, None] * steps
-
-
-def _n_threads() -> int:
-    """As many threads as OpenMP may use, or one per core."""
-    named = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if named.isdigit() and int(named) > 0:
-        return int(named)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

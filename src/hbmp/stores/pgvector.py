@@ -11,22 +11,26 @@ much faster than row by row: add most codes in the first call.
 from __future__ import annotations
 
 import functools
+import random
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hbmp._core.filters import Condition
+from hbmp.stores._shared import postgres
 from hbmp.stores._shared.base import Neighbours, Store
 from hbmp.stores._shared.names import check_name
 
 MOST_BITS = 4000  # the widest halfvec of an HNSW index
-_EF_SEARCH = (40, 1000)  # default and maximum of pgvector
-_TYPES = {str: "text", int: "bigint", float: "double precision", bool: "boolean"}
 _INDEXES = (("code", "bit_hamming_ops"), ("signs", "halfvec_ip_ops"))
+_ATTEMPTS = 5
+_PAUSE = 0.02  # seconds, at most, before the second attempt; doubled with each
+_Result = TypeVar("_Result")
 # The graph of the signs is built for equal weights; other weights need a wider search.
 _WIDER_BY_PRODUCT = 4
 
@@ -82,12 +86,11 @@ class PGVector(Store):
         self.table = ".".join(check_name(part, "table") for part in str(table).split(".", 1))
         self.index = index
         self._lock = threading.Lock()  # one transaction at a time on the connection
-        self._connect = functools.partial(_connect, url, connect_timeout)
+        self._connect = functools.partial(postgres.connect, url, connect_timeout)
         self._connection = self._connect()
         try:
+            self._in_one_go(self._create, postgres.creation_errors())
             with self._transaction() as cursor:
-                _require_pgvector(cursor)
-                self._create(cursor)
                 self._check_columns(cursor)
         except BaseException:
             self.close()
@@ -107,16 +110,28 @@ class PGVector(Store):
     def drop(self) -> None:
         """Delete the table, and close the connection."""
         self._check_open()
-        with self._transaction() as cursor:
+
+        def drop(cursor: Any) -> None:
+            postgres.lock_table(cursor, self._quoted(cursor), alone=True)
             self._run(cursor, "DROP TABLE IF EXISTS {table}")
+
+        self._in_one_go(drop)
         self.close()
 
     def _create(self, cursor: Any) -> None:
-        if cursor.execute("SELECT to_regclass(%s)", [self._quoted(cursor)]).fetchone()[0] is None:
+        if postgres.has_pgvector(cursor) and self._exists(cursor):
+            return
+        postgres.lock_creation(cursor)
+        postgres.require_pgvector(cursor)
+        if not self._exists(cursor):
             self._run(
                 cursor,
                 "CREATE TABLE {table} (id bigint PRIMARY KEY, code bit({n}) NOT NULL, signs halfvec({n}){typed})",
             )
+
+    def _exists(self, cursor: Any) -> bool:
+        found = cursor.execute("SELECT to_regclass(%s)", [self._quoted(cursor)]).fetchone()[0]
+        return found is not None
 
     def _check_columns(self, cursor: Any) -> None:
         rows = cursor.execute(
@@ -126,7 +141,7 @@ class PGVector(Store):
         ).fetchall()
         found = dict(rows)
         wanted = {"id": "bigint", "code": f"bit({self.n_bits})", "signs": f"halfvec({self.n_bits})"}
-        wanted |= {name: _TYPES[kind] for name, kind in self.columns.items()}
+        wanted |= {name: postgres.TYPES[kind] for name, kind in self.columns.items()}
         if any(found.get(name) != kind for name, kind in wanted.items()):
             listed = ", ".join(f"{name} {found[name]}" for name in wanted if name in found) or "none of these"
             raise ValueError(
@@ -137,17 +152,18 @@ class PGVector(Store):
     def _upsert(
         self, codes: NDArray[np.int8], ids: NDArray[np.int64], values: dict[str, list[Any]], batch_size: int
     ) -> None:
-        with self._transaction() as cursor:
+        def upsert(cursor: Any) -> None:
+            self._lock_for_writing(cursor)
             self._run(
                 cursor,
                 "CREATE TEMPORARY TABLE hbmp_incoming (id bigint, code bit({n}), signs halfvec({n})) ON COMMIT DROP",
             )
             with cursor.copy("COPY hbmp_incoming FROM STDIN (FORMAT binary)") as copy:
-                copy.write(_COPY_HEADER)
+                copy.write(postgres.COPY_HEADER)
                 for start in range(0, len(ids), batch_size):
                     rows = slice(start, start + batch_size)
-                    copy.write(_copy_rows(codes[rows], ids[rows]))
-                copy.write(_COPY_TRAILER)
+                    copy.write(postgres.copy_rows(codes[rows], ids[rows]))
+                copy.write(postgres.COPY_TRAILER)
             source = "hbmp_incoming"
             if self.columns:
                 self._copy_values(cursor, ids, values)
@@ -155,10 +171,12 @@ class PGVector(Store):
             self._run(
                 cursor,
                 f"INSERT INTO {{table}} (id, code, signs{{names}}) SELECT id, code, signs{{names}} FROM {source} "
-                "ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs{updates}",
+                "ORDER BY id ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs{updates}",
             )
             if self.index == "hnsw":
                 self._build_indexes(cursor)
+
+        self._in_one_go(upsert)
 
     def _copy_values(self, cursor: Any, ids: NDArray[np.int64], values: dict[str, list[Any]]) -> None:
         self._run(cursor, "CREATE TEMPORARY TABLE hbmp_values (id bigint{typed}) ON COMMIT DROP")
@@ -167,23 +185,42 @@ class PGVector(Store):
                 copy.write_row(row)
 
     def _delete(self, ids: NDArray[np.int64]) -> int:
-        with self._transaction() as cursor:
-            return int(self._run(cursor, "DELETE FROM {table} WHERE id = ANY(%s)", values=[ids.tolist()]).rowcount)
+        def delete(cursor: Any) -> int:
+            self._lock_for_writing(cursor)
+            rows = "SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+            return int(self._run(cursor, f"DELETE FROM {{table}} WHERE id IN ({rows})", values=[ids.tolist()]).rowcount)
+
+        return self._in_one_go(delete)
+
+    def _lock_for_writing(self, cursor: Any) -> None:
+        """Write beside other writers, which all take rows in the order of ids; the first `add` writes alone.
+
+        Building an index waits for all open writes to the table, so two writers that both build would wait for each
+        other.
+        """
+        alone = self.index == "hnsw" and len(self._missing_indexes(cursor)) > 0
+        postgres.lock_table(cursor, self._quoted(cursor), alone=alone)
+
+    def _missing_indexes(self, cursor: Any) -> list[tuple[str, str]]:
+        present = cursor.execute(
+            "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass(%s)", [self._quoted(cursor)]
+        ).fetchall()
+        return [
+            (column, operators)
+            for column, operators in _INDEXES
+            if not any(f"({column} {operators})" in definition for (definition,) in present)
+        ]
 
     def _build_indexes(self, cursor: Any) -> None:
         from psycopg import sql
 
-        present = cursor.execute(
-            "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass(%s)", [self._quoted(cursor)]
-        ).fetchall()
-        for column, operators in _INDEXES:
-            if not any(f"({column} {operators})" in definition for (definition,) in present):
-                self._run(
-                    cursor,
-                    "CREATE INDEX ON {table} USING hnsw ({column} {operators})",
-                    column=sql.Identifier(column),
-                    operators=sql.Identifier(operators),
-                )
+        for column, operators in self._missing_indexes(cursor):
+            self._run(
+                cursor,
+                "CREATE INDEX ON {table} USING hnsw ({column} {operators})",
+                column=sql.Identifier(column),
+                operators=sql.Identifier(operators),
+            )
 
     def _nearest_by_bits(self, signs: NDArray[np.int8], n: int, where: list[Condition]) -> list[Neighbours]:
         texts = [bytes(row).decode("ascii") for row in np.where(signs > 0, ord("1"), ord("0")).astype(np.uint8)]
@@ -208,19 +245,19 @@ class PGVector(Store):
         )
         with self._transaction() as cursor:
             if self.index == "flat":
-                _read_all(cursor)
+                postgres.read_all(cursor)
                 return self._fetch_nearest(cursor, statement, texts, n, where)
-            _read_graph(cursor, ef_search)
+            postgres.read_graph(cursor, ef_search)
             found = self._fetch_nearest(cursor, statement, texts, n, where)
             short = [row for row, neighbours in enumerate(found) if len(neighbours.ids) < n]
             n_rows = 0
             if short:
                 counted = "SELECT count(*) FROM {table} {where}"
-                n_rows = self._run(cursor, counted, where=_where(where)).fetchone()[0]
+                n_rows = self._run(cursor, counted, where=postgres.where_clause(where)).fetchone()[0]
             # With many equal codes parts of the graph cannot be reached, so the table is read.
             short = [row for row in short if len(found[row].ids) < n_rows]
             if short:
-                _read_all(cursor)
+                postgres.read_all(cursor)
                 exact = self._fetch_nearest(cursor, statement, [texts[row] for row in short], n, where)
                 for row, neighbours in zip(short, exact, strict=True):
                     found[row] = neighbours
@@ -230,7 +267,9 @@ class PGVector(Store):
         self, cursor: Any, statement: str, texts: list[str], n: int, where: list[Condition]
     ) -> list[Neighbours]:
         # Not prepared, as a plan kept on the server would outlive these settings.
-        rows = self._run(cursor, statement, values=[texts, n], prepare=False, where=_where(where)).fetchall()
+        rows = self._run(
+            cursor, statement, values=[texts, n], prepare=False, where=postgres.where_clause(where)
+        ).fetchall()
         table = np.array(rows, dtype=[("row", np.int64), ("id", np.int64), ("distance", np.float64)])
         of_query = np.split(table, np.searchsorted(table["row"], np.arange(2, len(texts) + 1)))
         return [Neighbours(part["id"], part["distance"]) for part in of_query]
@@ -246,6 +285,22 @@ class PGVector(Store):
     def _disconnect(self) -> None:
         self._connection.close()
 
+    def _in_one_go(self, work: Callable[[Any], _Result], also: tuple[type[Exception], ...] = ()) -> _Result:
+        """Do work in one transaction, and again if another client stops it by an error that passes (or `also`)."""
+        stopped: Exception | None = None
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(random.SystemRandom().uniform(0, _PAUSE * 2**attempt))
+            try:
+                with self._transaction() as cursor:
+                    return work(cursor)
+            except (*postgres.passing_errors(), *also) as error:
+                stopped = error
+        raise RuntimeError(
+            f"Other clients stopped a write to table {self.table!r} {_ATTEMPTS} times: "
+            f"{postgres.first_line(stopped or RuntimeError())}. Nothing was written; call again."
+        ) from stopped
+
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
         """A cursor inside a transaction."""
@@ -254,15 +309,22 @@ class PGVector(Store):
         with self._lock:
             if self._connection.closed:
                 self._connection = self._connect()
+            finished = False
             try:
                 with self._connection.transaction(), self._connection.cursor() as cursor:
                     yield cursor
+                    finished = True
+            except psycopg.errors.UndefinedTable as error:
+                raise ValueError(
+                    f"Table {self.table!r} is gone: {postgres.first_line(error)}. Open the store again to create it."
+                ) from None
             except psycopg.OperationalError as error:
                 if not self._connection.closed:
                     raise
+                why = postgres.first_line(error)
+                state = "The last write may be complete or absent" if finished else "The table is unchanged"
                 raise ConnectionError(
-                    f"The connection to PostgreSQL broke: {_first_line(error)}. "
-                    "The table is unchanged; call again to reconnect."
+                    f"The connection to PostgreSQL broke: {why}. {state}; call again to reconnect."
                 ) from None
 
     def _quoted(self, cursor: Any) -> str:
@@ -273,7 +335,8 @@ class PGVector(Store):
 
         names = [sql.Identifier(name) for name in self.columns]
         typed = [
-            sql.SQL(", {} {}").format(*pair) for pair in zip(names, map(_type, self.columns.values()), strict=True)
+            sql.SQL(", {} {}").format(*pair)
+            for pair in zip(names, map(postgres.column_type, self.columns.values()), strict=True)
         ]
         return {
             "table": sql.Identifier(*self.table.split(".")),
@@ -290,101 +353,3 @@ class PGVector(Store):
         from psycopg import sql
 
         return cursor.execute(sql.SQL(statement).format(**self._parts(), **parts), values, prepare=prepare)
-
-
-def _type(kind: type) -> Any:
-    from psycopg import sql
-
-    return sql.SQL(_TYPES[kind])
-
-
-def _where(where: list[Condition]) -> Any:
-    """The clause for these conditions; nothing where there are none."""
-    from psycopg import sql
-
-    if not where:
-        return sql.SQL("")
-    parts = []
-    for condition in where:
-        column, value = sql.Identifier(condition.column), condition.value
-        if condition.operator == "in":
-            parts.append(sql.SQL("{} = ANY({})").format(column, sql.Literal(list(value))))
-        else:
-            parts.append(sql.SQL(f"{{}} {condition.operator} {{}}").format(column, sql.Literal(value)))
-    return sql.SQL("WHERE ") + sql.SQL(" AND ").join(parts)
-
-
-def _connect(url: str, connect_timeout: int) -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise ImportError("The pgvector store needs psycopg: pip install 'hbmp[stores]'.") from None
-    try:
-        described = psycopg.conninfo.conninfo_to_dict(url)
-        return psycopg.connect(url, autocommit=True, connect_timeout=connect_timeout)
-    except psycopg.ProgrammingError as error:
-        raise ValueError(f"The url is not a PostgreSQL connection string: {_first_line(error)}.") from None
-    except psycopg.OperationalError as error:
-        place = ", ".join(f"{key}={described[key]}" for key in ("host", "port", "dbname") if described.get(key))
-        raise ConnectionError(
-            f"No PostgreSQL could be reached at {place or 'the default address'}: {_first_line(error)}. "
-            "Check the url and that the server runs."
-        ) from None
-
-
-def _require_pgvector(cursor: Any) -> None:
-    import psycopg
-
-    if cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
-        return
-    try:
-        cursor.execute("CREATE EXTENSION vector")
-    except psycopg.Error as error:
-        raise RuntimeError(
-            f"The database has no pgvector extension and it could not be created: {_first_line(error)}. "
-            "Run CREATE EXTENSION vector as an administrator."
-        ) from None
-
-
-def _read_graph(cursor: Any, ef_search: int) -> None:
-    """In this transaction, search the HNSW graph, beyond `ef_search` rows until the LIMIT is reached."""
-    least, most = _EF_SEARCH
-    settings = {
-        "enable_seqscan": "off",
-        "hnsw.ef_search": min(max(ef_search, least), most),
-        "hnsw.iterative_scan": "relaxed_order",
-        "hnsw.max_scan_tuples": np.iinfo(np.int32).max,
-    }
-    for name, value in settings.items():
-        cursor.execute("SELECT set_config(%s, %s, true)", [name, str(value)])
-
-
-def _read_all(cursor: Any) -> None:
-    """In this transaction, compare with every row of the table."""
-    cursor.execute("SET LOCAL enable_seqscan = on")
-    cursor.execute("SET LOCAL enable_indexscan = off")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".")
-
-
-# The binary form of COPY: a header, then per row the number of fields, and the length and big-endian value of each.
-_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-_COPY_TRAILER = b"\xff\xff"
-
-
-def _copy_rows(codes: NDArray[np.int8], ids: NDArray[np.int64]) -> bytes:
-    n_bits = codes.shape[1]
-    packed = np.packbits(codes > 0, axis=1)  # bit(n) stores its first bit in the highest position
-    n_bytes = packed.shape[1]
-    fields = [
-        *[("n_fields", ">i2"), ("id_size", ">i4"), ("id", ">i8")],
-        *[("code_size", ">i4"), ("n_bits", ">i4"), ("code", "u1", (n_bytes,))],
-        *[("signs_size", ">i4"), ("n_signs", ">i2"), ("unused", ">i2"), ("signs", ">f2", (n_bits,))],
-    ]
-    rows = np.zeros(len(ids), np.dtype(fields))
-    rows["n_fields"], rows["id_size"], rows["id"] = 3, 8, ids
-    rows["code_size"], rows["n_bits"], rows["code"] = 4 + n_bytes, n_bits, packed
-    rows["signs_size"], rows["n_signs"], rows["signs"] = 4 + 2 * n_bits, n_bits, codes
-    return rows.tobytes()

@@ -146,10 +146,10 @@ class SQLiteVec(Store):
             return [Neighbours(ids, (self.n_bits + distances) / 2) for ids, distances in found]
         condition = f" AND {as_sql(where)}" if where else ""
         statement = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?{condition}"
-        found = [self._rows(statement, [row.tobytes(), n]) for row in hamming.pack(signs)]
+        answers = [self._rows(statement, [row.tobytes(), n]) for row in hamming.pack(signs)]
         return [
             Neighbours(np.array([number for number, _ in rows], np.int64), np.array([distance for _, distance in rows]))
-            for rows in found
+            for rows in answers
         ]
 
     def _nearest_by_product(self, vectors: NDArray[np.float16], n: int, where: list[Condition]) -> list[Neighbours]:

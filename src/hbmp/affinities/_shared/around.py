@@ -33,7 +33,7 @@ class Around(Affinity):
             base = catalog.resolve("affinities", "shared_labels" if is_label_matrix(y) else "same_class")
         else:
             base = clone(catalog.resolve("affinities", self.base))
-        self.base_ = base.fit(X, y)
+        self.base_ = base.fit(X, y, sample_weight=self._sample_weight)
         self.n_base_ = self.base_.features_.shape[1]
 
     def _joined(self, base_features: np.ndarray, own: np.ndarray) -> np.ndarray:

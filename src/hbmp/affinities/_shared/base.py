@@ -41,7 +41,7 @@ class Affinity(BaseEstimator):
     features_ : ndarray of shape (n_items, f)
         Features of the items.
     counts_ : ndarray of shape (n_items,)
-        Number of instances per item.
+        Number of instances per item, or the sum of their weights.
     item_of_ : ndarray of shape (n_instances,)
         The item of each training instance. It is not saved with a model.
     n_items_ : int
@@ -74,12 +74,13 @@ class Affinity(BaseEstimator):
     low_rank: bool = False
     not_saved: tuple[str, ...] = ("item_of_",)
 
+    _sample_weight: np.ndarray | None = None  # of the instances, while `fit` runs
     features_: np.ndarray
     counts_: np.ndarray
     item_of_: np.ndarray
     n_items_: int
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Reduce instances to items.
 
         Parameters
@@ -88,12 +89,21 @@ class Affinity(BaseEstimator):
             Features, for affinities that read them.
         y : array-like of shape (n,) or (n, n_labels), optional
             Classes or 0/1 labels, for affinities that read them.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the instances, which `counts_` then sums and means of features use.
 
         Returns
         -------
         self : Affinity
         """
-        features, self.item_of_, self.counts_ = self._reduce(X, y)
+        if sample_weight is not None:
+            self._sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            features, self.item_of_, self.counts_ = self._reduce(X, y)
+            if self._sample_weight is not None:
+                self.counts_ = np.bincount(self.item_of_, self._sample_weight, minlength=len(self.counts_))
+        finally:
+            self.__dict__.pop("_sample_weight", None)
         self.features_ = features
         self.n_items_ = len(self.counts_)
         self._on_device: dict[str, Any] = {}

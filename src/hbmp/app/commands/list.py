@@ -1,4 +1,4 @@
-"""List methods, hash functions, data sets, protocols, tables and figures by name."""
+"""List methods, hash functions, encoders, data sets, protocols, tables and figures by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from hbmp._core import catalog
 
 EXAMPLE = "hbmp list methods"
-_FOLDERS = ("methods", "affinities", "functions", "backbones", "datasets", "protocols", "recipes", "stores")
+_FOLDERS = ("methods", "affinities", "functions", "backbones", "encoders", "datasets", "protocols", "recipes", "stores")
 _HYPHENS = ("datasets", "protocols")  # their names are written fashion-mnist, cifar-1
 
 

@@ -6,6 +6,7 @@ The first row is a header if it has a known name, or words above numbers. A colu
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -70,7 +71,8 @@ def csv_labels(path: Path) -> Labels:
 
 def text_labels(path: Path) -> Labels:
     """Labels from lines: a class, a list `sea;sand`, or zeros and ones separated by spaces."""
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    with _naming(path):
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     cells = [line.split() for line in lines]
     widths = {len(row) for row in cells}
     if len(widths) == 1 and widths.pop() > 1 and all(cell in ("0", "1") for row in cells for cell in row):
@@ -110,11 +112,22 @@ def _small(header: list[str] | None) -> list[str]:
 
 
 def _rows(path: Path, skip_first: bool) -> Iterator[list[str]]:
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    with _naming(path), open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=_delimiter(path))
         if skip_first:
             next(reader)
         yield from reader
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of decoding and of CSV name the file."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8.") from error
+    except csv.Error as error:
+        raise ValueError(f"{path} cannot be read as CSV ({error}); write it again.") from error
 
 
 def _cell(row: list[str], column: int) -> str:

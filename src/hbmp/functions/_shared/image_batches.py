@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from hbmp._core.device import to_torch
 from hbmp._training import distributed
+from hbmp._training.fingerprint import fingerprint, fingerprint_files
 from hbmp.functions._shared.augment import Augmentation, augmented, resized
 
 _MOST_ON_DEVICE = 8 << 30  # bytes of pixels
@@ -50,6 +52,16 @@ class ImageBatches:
         full = len(self._rows) // self.batch_size
         return full if self.whole and full else math.ceil(len(self._rows) / self.batch_size)
 
+    def about(self) -> dict[str, Any]:
+        """Digests of images and targets, and the settings of the batches, for a checkpoint."""
+        return {
+            "data": fingerprint_images(self.images) if self._pixels is None else fingerprint(self._pixels, self._rows),
+            "targets": fingerprint(*self.rest),
+            "augmentation": asdict(self.view.augmentation),
+            "mixup": self.mixup,
+            "size": self.view.size,
+        }
+
     def batches(self, generator: torch.Generator, start: int = 0) -> Iterator[tuple[torch.Tensor, ...]]:
         """One epoch in a new order, from batch number `start` on."""
         order = torch.randperm(len(self._rows), generator=generator)[: len(self) * self.batch_size]
@@ -82,6 +94,12 @@ class ImageBatches:
         blend = share[:, None, None, None]
         mixed = blend * inputs + (1 - blend) * inputs[other]
         return (mixed, share, *rest, *(tensor[other] for tensor in rest))
+
+
+def fingerprint_images(images: Any) -> str:
+    """Digest of images: of pixels in memory, else of the names, sizes and modification times of their files."""
+    identity, files = images.origin()
+    return fingerprint(identity, fingerprint_files(files))
 
 
 class MixedLoss(torch.nn.Module):

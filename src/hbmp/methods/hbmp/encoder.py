@@ -21,6 +21,7 @@ from sklearn.base import clone
 from hbmp import hamming
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
+from hbmp.methods._shared.weights import fit_codes
 from hbmp.methods.hbmp.detail import DetailBits
 from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
 from hbmp.methods.hbmp.label_votes import LabelVotes, blend, label_targets, make_votes
@@ -57,13 +58,13 @@ class BitEncoder:
     detail: DetailBits | None = None
 
     @classmethod
-    def fit(cls, X, y, target: Target, plan: Plan, seed: int) -> BitEncoder:
-        """Train the plan's hash function on the target codes."""
+    def fit(cls, X, y, target: Target, plan: Plan, seed: int, weights: np.ndarray | None = None) -> BitEncoder:
+        """Train the plan's hash function on the target codes; weights: of the instances, of mean 1."""
         labels = label_targets(y) if plan.learns_labels else None
-        encoder = cls(_trained(X, labels, target, plan, seed), plan.n_label_bits, plan.label_share)
+        encoder = cls(_trained(X, labels, target, plan, seed, weights), plan.n_label_bits, plan.label_share)
         codes = target.book.codes[:, : plan.n_label_bits]
         if labels is not None:
-            encoder.votes = make_votes(labels, target.affinity, codes)
+            encoder.votes = make_votes(labels, target.affinity, codes, weights)
         scores = encoder.scores(X)
         odds = encoder.odds_of(scores)
         found = hamming.signs(odds)
@@ -110,14 +111,14 @@ class BitEncoder:
         return label_scores if self.detail is None else np.hstack([label_scores, self.detail.project(X, label_scores)])
 
 
-def _trained(X, labels, target: Target, plan: Plan, seed: int) -> HashFunction:
+def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarray | None) -> HashFunction:
     """The hash function, trained on target codes and label scores; extra bits are dropped afterwards."""
     from hbmp.methods.hbmp.objective import Objective, draw_counts
 
     function, book = clone(plan.function), target.book
     codes = np.ascontiguousarray(book.codes[target.item_of])
     if plan.learns_bits_alone:
-        function.fit(X, codes, bit_weights=book.weights, random_state=seed)
+        fit_codes(function, X, codes, weights, bit_weights=book.weights, random_state=seed)
     else:
         rng = as_generator(seed)
         n, n_bits = codes.shape
@@ -127,7 +128,7 @@ def _trained(X, labels, target: Target, plan: Plan, seed: int) -> HashFunction:
         n_labels = 0 if labels is None else int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
         learned = np.empty((n, 0), np.float32) if labels is None else labels
         n_scores = n_bits + n_labels
-        inputs = (codes, items, learned, counts)
+        inputs = (codes, items, learned, counts, *(() if weights is None else (weights.astype(np.float32),)))
         function.learn(X, objective, *inputs, n_bits=n_scores, random_state=draw_seed(rng))
         if (affine := objective.affine(n_scores)) is not None:
             function.rescale(*affine)

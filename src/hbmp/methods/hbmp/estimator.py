@@ -12,7 +12,8 @@ stage 3    hash functions (HBMP Eq. 11, 12)                   `encoder.BitEncode
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -25,6 +26,7 @@ from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
 from hbmp.images import is_images
+from hbmp.methods._shared.weights import read_weights
 from hbmp.methods.hbmp.detail import join_weights
 from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
@@ -256,24 +258,52 @@ class HBMP(Hasher):
         }
         return cls(n_bits, **{**published, **settings})
 
-    def _fit(self, X, y) -> None:
-        with nullcontext() if is_images(X) else one_thread():
-            self._learn(X, y)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
+        """Learn codes.
 
-    def _learn(self, X, y) -> None:
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or Images
+            Features, or images.
+        y : array-like of shape (n,) or (n, n_labels), sparse matrix or None, default=None
+            Classes; or, for multi-label data, 0/1 labels or lists of names such as [["cat", "dog"], ["cat"]].
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows in the loss of the hash function, in the mean features of classes and labels, and in
+            the counts of label sets; only ratios matter. A row of weight 0 is left out. Choices on held-out rows weigh
+            rows equally. Without labels weights other than 0 and one further value are refused.
+
+        Returns
+        -------
+        self : HBMP
+            A fit that fails or is interrupted leaves the model as it was before.
+        """
+        return self._fit_or_restore(X, y, partial(self._fit, sample_weight=sample_weight))
+
+    def _fit(self, X, y, sample_weight=None) -> None:
+        rows, weights = read_weights(sample_weight, len(X))
+        if rows is not None:
+            X, y = X[rows], None if y is None else y[rows]
+        with nullcontext() if is_images(X) else one_thread():
+            self._learn(X, y, weights)
+
+    def _learn(self, X, y, weights: np.ndarray | None) -> None:
         """The three stages."""
         rng = as_generator(self.random_state)
         plan = resolve(self.get_params(deep=False), DataFacts.of(X, y))
         if plan.unlabelled:
+            if weights is not None:
+                raise ValueError("Without labels bits rebuild all rows alike: pass y, or leave sample_weight out.")
             self._rebuild(X, plan, rng)
             return
         if plan.function is not None and plan.function.by_gradients:
             require_torch("HBMP with labels" if y is not None else type(plan.function).__name__)
-        X = self._items(X, y, rng)
-        targets = pursue(plan, X, y, draw_seed(rng))
+        if y is None and len(X) > self.max_items:  # each row is an item
+            drawn = np.sort(rng.choice(len(X), self.max_items, replace=False))
+            X, weights = X[drawn], None if weights is None else weights[drawn]
+        targets = pursue(plan, X, y, draw_seed(rng), weights)
         target = select(targets, plan, X, y, rng)
-        target, plan = spare_bits(target, plan, X, y, rng)
-        encoder = BitEncoder.fit(X, y, target, plan, draw_seed(rng))
+        target, plan = spare_bits(target, plan, X, y, rng, weights)
+        encoder = BitEncoder.fit(X, y, target, plan, draw_seed(rng), weights)
         self._adopt(encoder, target, plan, labelled=y is not None)
 
     def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
@@ -283,12 +313,6 @@ class HBMP(Hasher):
         self.codebook_ = function.pursue(X, self.n_bits, weighting=self.weighting, ridge=self.ridge, random_state=seed)
         self.plan_, self.encoder_ = plan, BitEncoder(function, self.n_bits)
         self._finish()
-
-    def _items(self, X, y, rng: np.random.Generator):
-        """Without labels each row is an item: at most `max_items` of them."""
-        if y is not None or len(X) <= self.max_items:
-            return X
-        return X[np.sort(rng.choice(len(X), self.max_items, replace=False))]
 
     def _adopt(self, encoder: BitEncoder, target: Target, plan: Plan, *, labelled: bool) -> None:
         """Keep what was learned and how."""

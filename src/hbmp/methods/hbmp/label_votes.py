@@ -6,7 +6,7 @@ all items vote with their codes.
 
     ℓ      label scores     (n, labels)
     Y      label rows       (items, labels)    0/1: which labels an item carries
-    c      counts           (items,)           how many instances carry an item
+    c      counts           (items,)           how many instances carry an item, or their weight
     P      probabilities    (n, items)         softmax(ℓ Yᵀ + γ log c)
     U      codes            (items, bits)
     P U    expected codes   (n, bits)          in [-1, 1]
@@ -58,12 +58,17 @@ def label_targets(y) -> np.ndarray:
     return np.unique(as_classes(y), return_inverse=True)[1].reshape(-1)
 
 
-def make_votes(labels: np.ndarray, affinity, codes: np.ndarray) -> LabelVotes:
-    """The votes of the items of a fitted affinity; labels: of its instances, from `label_targets`."""
+def make_votes(labels: np.ndarray, affinity, codes: np.ndarray, weights: np.ndarray | None = None) -> LabelVotes:
+    """The votes of the items of a fitted affinity; labels, weights: of its instances, the first
+    from `label_targets`."""
     first = np.unique(affinity.item_of_, return_index=True)[1]  # an instance of every item
     if labels.ndim == 1:
         own, n_classes = labels[first], labels.max() + 1
-        rows, counts, power = np.eye(n_classes, dtype=np.float32)[own], np.bincount(labels)[own], _PRIOR_OF_CLASSES
+        rows, counts, power = (
+            np.eye(n_classes, dtype=np.float32)[own],
+            np.bincount(labels, weights)[own],
+            _PRIOR_OF_CLASSES,
+        )
     else:
         rows, counts, power = labels[first], affinity.counts_, _PRIOR_OF_SETS
     return LabelVotes(rows, (power * np.log(counts)).astype(np.float32), codes)

@@ -5,6 +5,7 @@
     U      code book        (items, b)
     λ      contrast_share
     k      counts           (n, b)       how often each bit draws each instance, twice on average, over two
+    w      weights          (n,)         of the instances, of mean 1; every term of an instance is multiplied by its own
     ℓ      label scores     (n, labels)
 
     L  =  (1 - λ) Σ_t k_t loss(ψ_t u_t)  +  λ b H(p, softmax(U ψ / ‖ψ‖))  +  loss of ℓ
@@ -40,7 +41,8 @@ _BLOCK = 2**15  # instances drawn at a time
 
 
 class Objective(nn.Module):
-    """The loss of a batch, called as `objective(scores, codes, items, labels, counts)`; scores: bits, then labels.
+    """The loss of a batch, called as `objective(scores, codes, items, labels, counts[, weights])`; scores: bits, then
+    labels.
 
     plan : its shares and switches
     codes : (items, b) the code book, where items are classes, or None where they resemble each other
@@ -55,20 +57,27 @@ class Objective(nn.Module):
         self.norm = ScoreNorm(n_bits) if plan.normalise and codes is not None else None
         self.register_buffer("book", None if codes is None else torch.from_numpy(codes.astype(np.float32)))
 
-    def forward(self, scores, codes, items, labels, counts):
+    def forward(self, scores, codes, items, labels, counts, weights=None):
         """codes: (n, b) · items: (n,) rows of the book · labels: (n,) classes, (n, labels) or (n, 0) · counts: (n, b)
-        or (n, 0)."""
+        or (n, 0) · weights: (n,)."""
         bits, label_scores = scores[:, : self.n_bits], scores[:, self.n_bits :]
         own, share = codes.float(), self.plan.contrast_share
         if self.norm is not None:
             bits = self.norm(bits)
         loss = scores.new_zeros(())
         if share < 1:
-            loss = loss + (1 - share) * self.bit_loss(bits, own, counts.float() / DRAWS if self.plan.bagging else None)
+            loss = loss + (1 - share) * self.bit_loss(bits, own, self._emphasis(counts, weights))
         if share > 0:
             near = neighbours(labels) if self._sees_neighbours(label_scores) else None
-            loss = loss + share * self.n_bits * contrast(bits, own, items, self.book, near)
-        return loss + label_loss(label_scores, labels) if label_scores.shape[1] else loss
+            loss = loss + share * self.n_bits * contrast(bits, own, items, self.book, near, weights)
+        return loss + label_loss(label_scores, labels, weights) if label_scores.shape[1] else loss
+
+    def _emphasis(self, counts, weights):
+        """Weight of each bit of each instance, (n, b) or (n, 1); None where all count alike."""
+        drawn = counts.float() / DRAWS if self.plan.bagging else None
+        if weights is None:
+            return drawn
+        return weights[:, None] if drawn is None else drawn * weights[:, None]
 
     def _sees_neighbours(self, label_scores) -> bool:
         return self.plan.neighbours and self.book is None and label_scores.shape[1] > 0
@@ -82,7 +91,7 @@ class Objective(nn.Module):
         return np.concatenate([factor, np.ones(more)]), np.concatenate([shift, np.zeros(more)])
 
 
-def contrast(scores, own, items, book=None, near=None):
+def contrast(scores, own, items, book=None, near=None, weights=None):
     """Cross-entropy over cosines with codes, times √b: those of the book, or of the batch, by how alike codes are and,
     where they are given, by who are neighbours.
 
@@ -90,11 +99,14 @@ def contrast(scores, own, items, book=None, near=None):
     """
     scale = own.shape[1] ** 0.5
     if book is not None:
-        return cosine_cross_entropy(scores, F.one_hot(items, len(book)), book, scale, _MARGIN).mean()
+        return _mean(cosine_cross_entropy(scores, F.one_hot(items, len(book)), book, scale, _MARGIN), weights)
     wanted = F.softmax(inner(own, own) / scale, dim=1)
     if near is not None:
         wanted = (wanted + near) / 2
-    return F.cross_entropy(inner(F.normalize(scores.float(), dim=1), own), wanted)
+    logits = inner(F.normalize(scores.float(), dim=1), own)
+    if weights is None:
+        return F.cross_entropy(logits, wanted)
+    return _mean(F.cross_entropy(logits, wanted, reduction="none"), weights)
 
 
 def neighbours(labels):
@@ -104,11 +116,19 @@ def neighbours(labels):
     return share / share.sum(dim=1, keepdim=True)
 
 
-def label_loss(label_scores, labels):
+def label_loss(label_scores, labels, weights=None):
     """Cross-entropy of classes, or of each label of a set."""
     if labels.ndim == 1:  # softened, because certainty about the class leaves nothing to vote on
-        return F.cross_entropy(label_scores, labels, label_smoothing=SMOOTHING)
-    return F.binary_cross_entropy_with_logits(label_scores, labels, reduction="none").sum(dim=1).mean()
+        if weights is None:
+            return F.cross_entropy(label_scores, labels, label_smoothing=SMOOTHING)
+        losses = F.cross_entropy(label_scores, labels, label_smoothing=SMOOTHING, reduction="none")
+        return _mean(losses, weights)
+    return _mean(F.binary_cross_entropy_with_logits(label_scores, labels, reduction="none").sum(dim=1), weights)
+
+
+def _mean(losses, weights):
+    """Mean of the losses of the instances, (n,), which weights of mean 1 emphasise."""
+    return losses.mean() if weights is None else (losses * weights).mean()
 
 
 def draw_counts(n: int, n_bits: int, rng: np.random.Generator) -> np.ndarray:

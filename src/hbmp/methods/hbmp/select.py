@@ -27,6 +27,7 @@ from sklearn.base import clone
 from hbmp._core.seeds import draw_seed
 from hbmp.functions.kernel import squared_distances
 from hbmp.hamming import signs
+from hbmp.methods._shared.weights import fit_codes
 from hbmp.methods.hbmp.detail_choice import ScoredRows, choose_details
 from hbmp.methods.hbmp.label_votes import label_targets
 from hbmp.methods.hbmp.plan import Plan
@@ -48,14 +49,18 @@ def select(targets: list[Target], plan: Plan, X, y, rng: np.random.Generator) ->
     return targets[scores.index(max(scores))]
 
 
-def spare_bits(target: Target, plan: Plan, X, y, rng: np.random.Generator) -> tuple[Target, Plan]:
+def spare_bits(
+    target: Target, plan: Plan, X, y, rng: np.random.Generator, weights: np.ndarray | None = None
+) -> tuple[Target, Plan]:
     """Target and plan with the number of detail bits that held-out rows allow, where the plan leaves it open."""
     if plan.detail_bits != "auto":
         return target, plan
     held_out, book = HeldOut.split(X, label_targets(y), rng), target.book
     codes = np.ascontiguousarray(book.codes[target.item_of[held_out.learned], : plan.n_bits])
     function = clone(plan.function)
-    function.fit(X[held_out.learned], codes, bit_weights=book.weights[: plan.n_bits], random_state=draw_seed(rng))
+    own = None if weights is None else weights[held_out.learned]
+    seed = draw_seed(rng)
+    fit_codes(function, X[held_out.learned], codes, own, bit_weights=book.weights[: plan.n_bits], random_state=seed)
     learned, held = (
         ScoredRows(function.project(X[rows]), X[rows], held_out.labels[rows])
         for rows in (held_out.learned, held_out.held)

@@ -15,6 +15,7 @@ from hbmp.affinities import Affinity
 from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.images import is_images
+from hbmp.methods._shared.weights import weighted_fit
 from hbmp.methods.hbmp.plan import Plan, TargetSettings
 from hbmp.pursuit import infer_codes
 from hbmp.pursuit.codebook import CodeBook
@@ -38,13 +39,13 @@ class Target:
         return self if n_bits == self.book.n_bits else replace(self, book=self.book.prefix(n_bits))
 
 
-def pursue(plan: Plan, X, y, seed: int) -> list[Target]:
-    """The candidates for the target codes, one for each of `plan.target_settings()`."""
+def pursue(plan: Plan, X, y, seed: int, weights: np.ndarray | None = None) -> list[Target]:
+    """The candidates for the target codes, one for each of `plan.target_settings()`; weights: of the instances."""
     settings = plan.target_settings()
     if plan.function is not None and is_images(X) and any(each.feature_share for each in settings):
         X = plan.function.pretrained_features(X)
     mixed: dict[float, MeanFeatures] = {}
-    return [_target(plan, each, _affinity(plan, each, X, y, mixed), seed) for each in settings]
+    return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in settings]
 
 
 def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False) -> CodeBook:
@@ -66,13 +67,13 @@ def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int)
     return Target(settings, affinity, infer(plan, affinity, seed, intercept=settings.intercept))
 
 
-def _affinity(plan: Plan, settings: TargetSettings, X, y, mixed: dict[float, MeanFeatures]) -> Affinity:
+def _affinity(plan: Plan, settings: TargetSettings, X, y, weights, mixed: dict[float, MeanFeatures]) -> Affinity:
     """The affinity of one candidate, fitted; mixed: those fitted so far by centre share, which differ in a number."""
     centre = settings.centre_share
     assert plan.affinity is not None
     base: Affinity = Centred(plan.affinity, share=centre) if centre else plan.affinity
     if not settings.feature_share:
-        return copy(base).fit(X, y)
+        return weighted_fit(copy(base), X, y, sample_weight=weights)
     if centre not in mixed:
-        mixed[centre] = MeanFeatures(base, share=settings.feature_share).fit(X, y)
+        mixed[centre] = weighted_fit(MeanFeatures(base, share=settings.feature_share), X, y, sample_weight=weights)
     return copy(mixed[centre]).set_params(share=settings.feature_share)

@@ -1,0 +1,19 @@
+"""Loops as machine code, where numba is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+
+@cache
+def compiled(loop: Callable) -> Callable | None:
+    """The function as machine code that releases the interpreter's lock, or None where numba is not installed."""
+    try:
+        import numba
+    except ImportError:
+        return None
+    try:
+        return numba.njit(nogil=True, cache=True)(loop)
+    except RuntimeError:  # no folder to keep the machine code in
+        return numba.njit(nogil=True)(loop)
