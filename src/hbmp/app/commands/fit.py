@@ -46,7 +46,6 @@ def run(options) -> None:
     """Hold rows out, fit on the others, score, save, write the card."""
     import json
     import shlex
-    import sys
     import time
     from typing import Any
 
@@ -54,6 +53,7 @@ def run(options) -> None:
 
     from hbmp import evaluate
     from hbmp._core.model_directory import check_free
+    from hbmp._core.progress import shown
     from hbmp.app.card import write_card
     from hbmp.app.inputs import read_data, rows_or_share
     from hbmp.app.inputs.images import need_labels, without_unreadable
@@ -70,12 +70,11 @@ def run(options) -> None:
     data = without_unreadable(data, options.on_error)
     X: Any = data.images if data.features is None else np.asanyarray(data.features)
     y = data.labels
-    if "verbose" in model.get_params():
-        model.set_params(verbose=sys.stderr.isatty())
     drawn: dict[str, Any] = {"queries": rows_or_share(options.holdout), "seed": options.seed}
     rows = one_model.hold_out(X, y, **drawn).database if drawn["queries"] != 0 else np.arange(len(X))
     started = time.perf_counter()
-    model.fit(X[rows], None if y is None else y[rows])
+    with shown(options.method):
+        model.fit(X[rows], None if y is None else y[rows])
     seconds = time.perf_counter() - started
     about: dict[str, Any] = {
         "name": data.name,

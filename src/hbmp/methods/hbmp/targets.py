@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hbmp._core.progress import parts
 from hbmp.affinities import Affinity
 from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
@@ -45,7 +46,7 @@ def pursue(plan: Plan, X, y, seed: int, weights: np.ndarray | None = None) -> li
     if plan.function is not None and is_images(X) and any(each.feature_share for each in settings):
         X = plan.function.pretrained_features(X)
     mixed: dict[float, MeanFeatures] = {}
-    return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in settings]
+    return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in parts(settings)]
 
 
 def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False) -> CodeBook:
