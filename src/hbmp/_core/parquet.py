@@ -57,6 +57,25 @@ def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray 
     return as_labels(arrays["labels"], files[0]), tuple(arrays.get("classes", ()))
 
 
+def column_kinds(path: Path) -> dict[str, str]:
+    """The kind of each column of a Parquet file: "vector", "image", "text" or "other". Empty without pyarrow."""
+    try:
+        from pyarrow import ArrowInvalid, parquet, types
+    except ImportError:
+        return {}
+    try:
+        schema = parquet.read_schema(path)
+    except ArrowInvalid as error:
+        raise ValueError(f"{path} cannot be read as Parquet; write it again.") from error
+    kinds = {}
+    for field in schema:
+        numbers = _is_list(field) and not types.is_string(field.type.value_type)
+        text = types.is_string(field.type) or types.is_large_string(field.type)
+        image = field.name == "image"
+        kinds[field.name] = "image" if image else "vector" if numbers else "text" if text else "other"
+    return kinds
+
+
 def _table(path: Path, columns: list[str] | None = None):
     try:
         from pyarrow import ArrowInvalid, parquet
