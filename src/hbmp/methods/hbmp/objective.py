@@ -50,7 +50,7 @@ class Objective(nn.Module):
         self.register_buffer("book", None if codes is None else torch.from_numpy(codes.astype(np.float32)))
 
     def forward(self, scores, codes, items, labels, weights=None):
-        """codes: (n, b) · items: (n,) rows of the book · labels: (n,) classes, (n, labels) or (n, 0) · weights: (n,)."""
+        """codes: (n, b) · items: (n,) rows of the book · labels: (n,), (n, labels) or (n, 0) · weights: (n,)."""
         bits, label_scores = scores[:, : self.n_bits], scores[:, self.n_bits :]
         own, share = codes.float(), self.plan.contrast_share
         if self.norm is not None:

@@ -20,9 +20,9 @@
 | detail_bits     | chosen, below 200 rows 0       | the same              | 0                   | 0                   |
 
 The last row is what "auto" stands for; by default there are no detail bits.
-Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there are more than twice as many
-of them as labels. Without labels there is one decision: "auto" settings rebuild the features, any other affinity is
-inferred on the rows themselves, with the weights of the pursuit.
+Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there
+are more than twice as many of them as labels. Without labels there is one decision: "auto" settings rebuild the
+features, any other affinity is inferred on the rows themselves, with the weights of the pursuit.
 """
 
 from __future__ import annotations

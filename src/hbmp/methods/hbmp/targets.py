@@ -44,7 +44,7 @@ def pursue(plan: Plan, X, y, seed: int, weights: np.ndarray | None = None) -> li
     if plan.function is not None and is_images(X) and any(each.feature_share for each in settings):
         X = plan.function.pretrained_features(X)
     mixed = None
-    if any(each.feature_share for each in settings):  # candidates differ in a number
+    if plan.affinity is not None and any(each.feature_share for each in settings):  # candidates differ in a number
         mixed = weighted_fit(MeanFeatures(plan.affinity), X, y, sample_weight=weights)
     return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in settings]
 
