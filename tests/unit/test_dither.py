@@ -9,7 +9,6 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import hbmp
-from hbmp.functions import Linear
 from hbmp.methods.hbmp.dither import LEAST, thresholds, van_der_corput, with_signs_of
 from hbmp.methods.hbmp.plan import DataFacts, resolve
 
@@ -48,7 +47,7 @@ def overlapping():
 
 
 def fitted(X, y, **settings):
-    return hbmp.HBMP(24, function=Linear(epochs=8, lr=1e-2), random_state=0, **settings).fit(X[:600], y[:600])
+    return hbmp.HBMP(24, random_state=0, **settings).fit(X[:600], y[:600])
 
 
 def test_thresholds_move_signs_and_leave_scores(overlapping):
@@ -63,18 +62,21 @@ def test_thresholds_move_signs_and_leave_scores(overlapping):
     np.testing.assert_array_equal(np.where(scores >= 0, 1, -1), dithered.transform(X))
     same = dithered.transform(X) == plain.transform(X)
     assert 0 < (~same).mean() < 0.5
+    same &= np.abs(odds) > 0.1
     np.testing.assert_allclose(scores[same], odds[same], rtol=1e-6)
 
 
-def test_dithered_codes_rank_uncertain_items_better(overlapping):
+def test_dithered_codes_rank_items_by_certainty(overlapping):
+    """A real-valued query finds items of its class first whose class is certain."""
     X, y = overlapping
     scores = []
-    for dither in (0, 0.5):
+    for dither in (0, 0.3):
         model = fitted(X, y, dither=dither)
-        codes = model.transform(X)
+        queries, database = model.project(X[600:]), model.transform(X[:600])
+        weights = model.bit_weights_
         scores.append(
             hbmp.metrics.mean_average_precision(
-                codes[600:], codes[:600], y[600:], y[:600], bit_weights=model.bit_weights_, ties="average"
+                queries, database, y[600:], y[:600], bit_weights=weights, ties="average"
             )
         )
     assert scores[1] > scores[0] + 0.005
@@ -86,6 +88,8 @@ def test_dither_is_for_many_bits_per_class():
         for n_bits, n_classes in ((60, 10), (59, 10), (16, 2), (32, 100))
     ]
     assert found == [0.3, 0.0, 0.3, 0.0]
+    of_linear = hbmp.HBMP(64, function="linear").get_params(deep=False)
+    assert resolve(of_linear, DataFacts(5000, n_classes=2)).dither == 0
 
 
 def test_detail_bits_take_from_the_bits_per_class(overlapping):

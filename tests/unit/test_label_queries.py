@@ -100,7 +100,7 @@ def test_codes_are_computed_without_label_queries(blobs, monkeypatch):
     X, y = blobs
     model = hbmp.HBMP(8, label_queries=True, random_state=0).fit(X, y)
     expected = model.transform(X)
-    monkeypatch.setattr(LabelQueries, "ask", None)
+    monkeypatch.setattr(LabelQueries, "wanted", None)
     np.testing.assert_array_equal(model.transform(X), expected)
 
 

@@ -95,8 +95,9 @@ def test_the_loss_is_the_weighted_mean_of_the_rows_losses(certain, several):
 
 @pytest.mark.parametrize("function", [Linear(epochs=40, lr=1e-2), Trees(n_trees=5)])
 def test_heavy_rows_are_learned_better(function):
-    X = RNG.normal(size=(400, 2)).astype(np.float32)
-    y = (X[:, 0] + 1.5 * RNG.normal(size=400) > 0).astype(int)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2)).astype(np.float32)
+    y = (X[:, 0] + 1.5 * rng.normal(size=400) > 0).astype(int)
     heavy = np.where(y == 1, 20.0, 1.0)
     equal, weighted = (
         hbmp.HBMP(4, function=function, label_share=0, random_state=0).fit(X, y, sample_weight=weights)

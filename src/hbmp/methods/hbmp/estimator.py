@@ -68,7 +68,7 @@ class HBMP(Hasher):
     dither : float or "auto", default="auto"
         Spread of the bits' thresholds, as a share of their mean absolute score. Bits that repeat one another then rank
         items of a class by how certain the class is. "auto" is 0.3 for features with at least six label bits per
-        class.
+        class and an "auto" function.
     extra_bits : int or "auto", default="auto"
         Bits that are learned beside the `n_bits` and then dropped.
     detail_bits : int or "auto", default=0

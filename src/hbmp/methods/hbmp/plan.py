@@ -21,8 +21,9 @@
 
 The last row is what "auto" stands for; by default there are no detail bits.
 Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there
-are more than twice as many of them as labels. Without labels there is one decision: "auto" settings rebuild the
-features, any other affinity is inferred on the rows themselves, with the weights of the pursuit.
+are more than twice as many of them as labels. Only an "auto" function is dithered: a linear function that could not
+tell the classes apart lost by it. Without labels there is one decision: "auto" settings rebuild the features, any other
+affinity is inferred on the rows themselves, with the weights of the pursuit.
 """
 
 from __future__ import annotations
@@ -261,7 +262,7 @@ def _usual_objective(params: Mapping[str, Any], facts: DataFacts, function: Hash
     elif multi_label:
         found["contrast_share"] = 0.5 if facts.n_rows >= FEW else 0.0
     else:
-        found |= {"contrast_share": 0.25, "dither": "auto"}
+        found |= {"contrast_share": 0.25, "dither": "auto" if _is_auto(params["function"]) else 0.0}
     return found
 
 
