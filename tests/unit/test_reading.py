@@ -25,17 +25,16 @@ def flipped(path: Path, place: int, bits: int) -> None:
 
 @pytest.mark.parametrize("error", [IndexError("string index out of range"), MemoryError(), NotImplementedError("x\ny")])
 def test_any_error_becomes_one_sentence(error):
-    with pytest.raises(ValueError, match=r"^a\.bin cannot be read as arrays \(.+\); write it again\.$") as found:
-        with reading("a.bin", "arrays"):
-            raise error
+    sentence = r"^a\.bin cannot be read as arrays \(.+\); write it again\.$"
+    with pytest.raises(ValueError, match=sentence) as found, reading("a.bin", "arrays"):
+        raise error
     assert "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file", "a.bin"), ImportError("no pyarrow")])
 def test_errors_of_the_system_pass(error):
-    with pytest.raises(type(error)):
-        with reading("a.bin", "arrays"):
-            raise error
+    with pytest.raises(type(error)), reading("a.bin", "arrays"):
+        raise error
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hbmp import datasets, hamming
 from hbmp._core import machine
 from hbmp._core.arrays import read_npz
