@@ -40,8 +40,8 @@ def run(options) -> None:
     from pathlib import Path
 
     from hbmp._core.files import check_place, write_into_place
+    from hbmp.app.encoder_choice import encoder_of
     from hbmp.app.featuring import write_features
-    from hbmp.app.inputs.encoders import encoder_of
 
     if not options.output.endswith(".npy"):
         raise ValueError(f"Features are written as .npy; call the output {Path(options.output).stem}.npy.")

@@ -111,7 +111,7 @@ def run(options) -> None:
 
 def _encoder(options, data):
     """The encoder of texts, of pictures without labels, or the one that is named; None where a network is trained."""
-    from hbmp.app.inputs.encoders import encoder_of
+    from hbmp.app.encoder_choice import encoder_of
 
     device = options.device
     if data.features is not None:
