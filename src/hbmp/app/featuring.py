@@ -28,7 +28,7 @@ _SECONDS = 5.0  # between two notes of progress
 
 
 @dataclass(frozen=True)
-class Items:
+class ItemSource:
     """Items to encode: their number, and blocks of `rows` items from the start of any block on.
 
     stamp : what identifies the items, so that a run is resumed with the same ones
@@ -45,7 +45,7 @@ def stamp_of(*parts: object) -> str:
     return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()[:16]
 
 
-def write_features(encoder: Encoder, items: Items, path: str | Path, *, dtype: str, progress: bool = False) -> int:
+def write_features(encoder: Encoder, items: ItemSource, path: str | Path, *, dtype: str, progress: bool = False) -> int:
     """Encode every item and write the array (n, n_features); the number of rows that an earlier run had finished."""
     from tqdm import tqdm
 

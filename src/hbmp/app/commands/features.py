@@ -89,7 +89,7 @@ def _texts(options):
     from itertools import islice
     from pathlib import Path
 
-    from hbmp.app.featuring import Items, stamp_of
+    from hbmp.app.featuring import ItemSource, stamp_of
     from hbmp.app.inputs.item_table import ItemTable
 
     if options.names is not None:
@@ -104,12 +104,12 @@ def _texts(options):
 
     facts = Path(options.data).stat()
     stamp = stamp_of(Path(options.data).resolve(), facts.st_size, facts.st_mtime_ns, column)
-    return Items(len(table), rows, blocks, stamp), None
+    return ItemSource(len(table), rows, blocks, stamp), None
 
 
 def _pictures(options):
     """The pictures of a folder, and their names."""
-    from hbmp.app.featuring import Items, stamp_of
+    from hbmp.app.featuring import ItemSource, stamp_of
     from hbmp.app.inputs import read_data
     from hbmp.app.inputs.images import without_unreadable
 
@@ -120,4 +120,4 @@ def _pictures(options):
         return (images[at : at + rows] for at in range(start, len(images), rows))
 
     names = images.names
-    return Items(len(images), rows, blocks, stamp_of(images.folder, *names)), names
+    return ItemSource(len(images), rows, blocks, stamp_of(images.folder, *names)), names
