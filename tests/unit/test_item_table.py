@@ -84,6 +84,15 @@ def test_plain_text_has_one_text_per_line(tmp_path):
     assert list(read_data(tmp_path / "lines.txt", images=True).texts) == ["one", "", "two, three"]
 
 
+def test_a_text_of_any_length_is_read_and_the_limit_of_csv_stays(tmp_path):
+    import csv
+
+    before = csv.field_size_limit()
+    (tmp_path / "t.csv").write_text("text\n" + "a" * 200_000)
+    assert len(ItemTable(tmp_path / "t.csv").texts()[0]) == 200_000
+    assert csv.field_size_limit() == before
+
+
 def test_features_are_not_mistaken_for_texts(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

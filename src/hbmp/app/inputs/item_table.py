@@ -145,9 +145,19 @@ class _Separated:
 
     def _rows(self) -> Iterator[list[str]]:
         delimiter = "\t" if self._path.suffix.lower() == ".tsv" else ","
-        csv.field_size_limit(_LONGEST_CELL)
         with _naming(self._path), open(self._path, newline="", encoding="utf-8-sig") as file:
-            yield from (row for row in csv.reader(file, delimiter=delimiter) if row)
+            reader = csv.reader(file, delimiter=delimiter)
+            while part := _some_rows(reader):
+                yield from (row for row in part if row)
+
+
+def _some_rows(reader: Iterator[list[str]]) -> list[list[str]]:
+    """The next rows of CSV with cells of any length; the limit belongs to the whole process, so it is put back."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        return list(islice(reader, _ROWS))
+    finally:
+        csv.field_size_limit(before)
 
 
 class _Parquet:
