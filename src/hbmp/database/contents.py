@@ -210,7 +210,7 @@ class Contents:
 
     def subset(self, given: Where | None) -> NDArray[np.int64] | None:
         """Numbers of the items that meet conditions; None where there are none."""
-        if given is None:
+        if given is None or given == {}:
             return None
         columns = self.sql_columns()
         holds = conditions(given, columns)
@@ -223,10 +223,19 @@ class Contents:
             self._subsets[key] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
         return self._subsets[key]
 
+    def chosen(self, ids: Any, given: Where | None) -> NDArray[np.int64] | None:
+        """Numbers of the known items with these ids that meet conditions, ascending; None for all items."""
+        found = self.subset(given)
+        if ids is None:
+            return found
+        numbers = self.numbers_of([ids] if isinstance(ids, str) else ids)
+        numbers = np.unique(numbers[numbers >= 0])
+        return numbers if found is None else np.intersect1d(numbers, found)
+
     # ---- writing, inside a transaction ------------------------------------------------------------------------------
 
-    def new_numbers(self, ids: Any, n: int) -> tuple[NDArray[np.int64], list[str] | None]:
-        """Numbers for n new items, and their ids where these are texts; known ids are refused."""
+    def new_numbers(self, ids: Any, n: int, *, replace: bool = False) -> tuple[NDArray[np.int64], list[str] | None]:
+        """Numbers for n new items, and their ids where these are texts; known ids are refused, or removed first."""
         facts = self.facts
         kind = facts["ids"] if len(self.numbers) else None
         if ids is None:
@@ -238,12 +247,15 @@ class Contents:
         if kind is not None and kind != this:
             raise ValueError(f"The ids of this database are {_PLURALS[kind]}, found {_PLURALS[this]}.")
         facts["ids"] = this
-        known = self.numbers_of(found) >= 0
-        if known.any():
+        numbers = self.numbers_of(found)
+        known = numbers >= 0
+        if replace and known.any():
+            self.remove(numbers[known])
+        elif known.any():
             first = found[int(np.argmax(known))]
             raise ValueError(
-                f"{known.sum()} of the {n} ids are in the database already, the first is {first!r}; use update, or "
-                "remove them first."
+                f"{known.sum()} of the {n} ids are in the database already, the first is {first!r}; replace them "
+                "(replace=True, --replace), or remove them first."
             )
         if isinstance(found, list):
             return np.arange(facts["next"], facts["next"] + n), found

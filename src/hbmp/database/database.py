@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hbmp._core.filters import Where
 from hbmp.database import folder, place
 from hbmp.database.building import Rows, fill
 from hbmp.database.database_file import DatabaseFile
@@ -48,6 +49,8 @@ class Database(Searchable):
         Names of the label columns.
     columns : dict of str to str
         The kind of each column of the payload: "text", "int", "float", "bool" or "json".
+    filterable : dict of str to str
+        The kind of each column that `where` may name; "label" is among them where items have classes.
     vectors : str or None
         How the original vectors are kept: "float32", "float16", "int8" or not at all.
     source : dict
@@ -301,7 +304,14 @@ class Database(Searchable):
         self.close()
 
     def add(
-        self, X: Any, *, ids: Any = None, labels: ArrayLike | None = None, payload: Any = None, progress: bool = False
+        self,
+        X: Any,
+        *,
+        ids: Any = None,
+        labels: ArrayLike | None = None,
+        payload: Any = None,
+        replace: bool = False,
+        progress: bool = False,
     ) -> Self:
         """Add items, all of them or, on any error, none.
 
@@ -315,6 +325,8 @@ class Database(Searchable):
             Labels, if and only if the database has labels.
         payload : list of dict, mapping of columns, or table, default=None
             What the items carry; new columns may come.
+        replace : bool, default=False
+            Items that have one of these ids are removed first, with all they carry. Otherwise known ids are refused.
         progress : bool, default=False
             Show a progress bar on a terminal.
 
@@ -330,28 +342,31 @@ class Database(Searchable):
             files = self._relative(ItemFiles.of(X))
         rows = Rows.encoded(self.model, X, vectors=self.vectors, progress=progress)
         rows.compute()  # before the transaction, so that other writers do not wait for the model
-        fill(
-            self._store, self.model, rows, contents=self._contents, ids=ids, labels=labels, payload=payload, files=files
-        )
+        items = {"ids": ids, "labels": labels, "payload": payload, "files": files}
+        fill(self._store, self.model, rows, contents=self._contents, replace=replace, **items)
         return self
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Any = None, *, where: Where | None = None) -> int:
         """Remove items with all they carry.
 
         Parameters
         ----------
-        ids : array-like of int or str
+        ids : array-like of int or str, default=None
             Ids of items; unknown ones are ignored.
+        where : mapping, default=None
+            Conditions as for `search`; with `ids`, both must hold. At least one of the two is needed.
 
         Returns
         -------
         int
             Number of removed items.
         """
+        if ids is None and not where:
+            raise ValueError("Nothing names the items to remove: pass ids, or where with at least one condition.")
         self._check_changeable()
         with self._contents.writing():
-            numbers = self._contents.numbers_of([ids] if isinstance(ids, str) else ids)
-            numbers = np.unique(numbers[numbers >= 0])
+            numbers = self._contents.chosen(ids, where)
+            assert numbers is not None
             if len(numbers):
                 self._contents.remove(numbers)
         return len(numbers)

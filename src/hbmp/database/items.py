@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hbmp._core.filters import Where
 from hbmp.database import labels as label_values
 from hbmp.database.contents import Contents
 from hbmp.database.database_file import DatabaseFile
 from hbmp.database.facets import facets_of
 from hbmp.database.files import read_model
 from hbmp.database.item_files import ItemFiles, check_inside, folder_of, shortest
-from hbmp.database.payload import restored
+from hbmp.database.payload import KINDS, restored
 from hbmp.hasher import Hasher
 from hbmp.index import Index
 
@@ -78,6 +79,14 @@ class Items:
         return {name: kind or "text" for name, kind in self._latest().facts["columns"].items()}
 
     @property
+    def filterable(self) -> dict[str, str]:
+        """The kind of each column that `where` may name; "label" is among them where items have classes."""
+        with self._store.lock:
+            found = self._latest().sql_columns()
+        kinds = {name: kind or "text" for name, (_, kind) in found.items() if kind != "json"}
+        return {name: kind if kind in KINDS else _number_kind(kind) for name, kind in kinds.items()}
+
+    @property
     def vectors(self) -> str | None:
         """How the original vectors are kept."""
         about = self._latest().facts["vectors"]
@@ -124,8 +133,13 @@ class Items:
         """
         return self._cached(f"facets {most}", lambda: facets_of(self._contents, most))
 
-    def codes(self) -> NDArray[np.int8]:
-        """All codes, in the order of `ids`.
+    def codes(self, ids: Any = None) -> NDArray[np.int8]:
+        """Codes of items.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, default=None
+            Ids of items in the database; all of them, in the order of `ids`, where it is None.
 
         Returns
         -------
@@ -134,7 +148,44 @@ class Items:
         """
         with self._store.lock:
             contents = self._latest()
-            return contents.index.codes(contents.numbers)
+            return contents.index.codes(contents.numbers if ids is None else self._known(ids))
+
+    def vectors_of(self, ids: Any) -> NDArray[np.float32]:
+        """Original vectors of items, where the database keeps them.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+            Ids of items in the database.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            The vectors, as exact as `vectors` says.
+        """
+        with self._store.lock:
+            contents = self._latest()
+            if self.vectors is None:
+                raise ValueError("This database keeps no vectors; build it with vectors='float16'.")
+            return contents.vectors(self._known(ids))
+
+    def find(self, where: Where) -> NDArray[Any]:
+        """Ids of the items that meet conditions, in the order of `ids`.
+
+        Parameters
+        ----------
+        where : mapping
+            Conditions as for `search`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Ids.
+        """
+        with self._store.lock:
+            contents = self._latest()
+            numbers = contents.chosen(None, where)
+            return contents.all_ids() if numbers is None else contents.ids_at(np.sort(numbers))
 
     def labels_of(self, ids: Any) -> list[str | None]:
         """Labels of items as text; several labels are joined, ``sea;sand``.
@@ -175,27 +226,39 @@ class Items:
         where = self._files_folder()
         return [None if name is None else shortest(where / check_inside(name, self.path)) for name in names]
 
-    def payload_of(self, ids: Any) -> list[dict[str, Any] | None]:
+    def payload_of(self, ids: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
         """What items carry.
 
         Parameters
         ----------
         ids : array-like of int or str
             Ids of items.
+        columns : sequence of str, default=None
+            Only these columns.
 
         Returns
         -------
         list of dict or None
             One value per column, None where it is missing; None in place of the dict for an unknown id.
         """
-        kinds: dict[str, str | None] = self._latest().facts["columns"]
-        rows = self._rows_of(ids, [f"c{number}" for number in range(len(kinds))])
+        known: dict[str, str | None] = self._latest().facts["columns"]
+        kinds = known if columns is None else {name: known[name] for name in known if name in columns}
+        rows = self._rows_of(ids, [f"c{number}" for number, name in enumerate(known) if name in kinds])
         return [
             None
             if row is None
             else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
             for row in rows
         ]
+
+    def _known(self, ids: Any) -> NDArray[np.int64]:
+        """Numbers of ids that must exist."""
+        listed = [ids] if isinstance(ids, str) else ids
+        numbers = self._contents.numbers_of(listed)
+        if (numbers < 0).any():
+            unknown = np.asarray(listed, dtype=object).reshape(-1)[int(np.argmin(numbers))]
+            raise LookupError(f"The database has no item {unknown!r}.")
+        return numbers
 
     def _rows_of(self, ids: Any, expressions: list[str]) -> list[tuple[Any, ...] | None]:
         """Values of items by id; None for an unknown one."""
@@ -224,3 +287,8 @@ class Items:
                 self._kept[name] = (reads, compute())
             found: _T = self._kept[name][1]
             return found
+
+
+def _number_kind(dtype: str) -> str:
+    kind = np.dtype(dtype).kind
+    return "float" if kind == "f" else "bool" if kind == "b" else "int"

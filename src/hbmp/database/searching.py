@@ -126,11 +126,7 @@ class Searchable(Items):
                 with self._store.lock:
                     contents = self._latest()
                     index, changes = contents.index, contents.changes
-                    subset = contents.subset(where)
-                    if ids is not None:
-                        chosen = contents.numbers_of([ids] if isinstance(ids, str) else ids)
-                        chosen = chosen[chosen >= 0]
-                        subset = chosen if subset is None else np.intersect1d(chosen, subset)
+                    subset = contents.chosen(ids, where)
                 weights = self._weights(index, n_bits) if bit_weights is None else bit_weights
                 wanted = k if vectors is None else max(k, vectors[1])
                 found, numbers = index.search(queries, wanted, n_bits=n_bits, bit_weights=weights, subset=subset)

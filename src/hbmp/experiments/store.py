@@ -158,7 +158,7 @@ def _parse(line: bytes, path: Path, number: int) -> Record:
     """One line as a record, or an error that names the line."""
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"Line {number} of {path} is not JSON ({error}). Remove the line; its cell runs again."
         ) from None

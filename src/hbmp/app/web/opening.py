@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hbmp._core.arrays import read_npy
 from hbmp.app.web.limits import Limits
 from hbmp.app.web.pictures import Pictures
 from hbmp.app.web.search import Collection
@@ -67,7 +68,7 @@ def _images(options, database: Database):
         path = Path(options.thumbnails)
         if not path.is_file():
             raise ValueError(f"There is no file of thumbnails {path}.")
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return read_npy(path)
     if options.images is not None and not Path(options.images).exists():
         raise ValueError(f"There is no folder of images {options.images}.")
     if database.files is None:
