@@ -182,11 +182,11 @@ class _Bar:
         words = [f"{clock(left)} left"] if left is not None else []
         words += [f"{key} {value}" for key, value in facts.items()]
         title = self.title if name == self.title else f"{self.title}: {name}"
-        changed = title != self.bar.desc
+        fresh = title != self.bar.desc or position == 1  # shown at once, other changes ten times a second
         self.bar.set_postfix_str(", ".join(words), refresh=False)
         self.bar.set_description_str(title, refresh=False)
         self.bar.update(position - self.bar.n)
-        if changed:
+        if fresh:
             self.bar.refresh()
 
     def close(self) -> None:
