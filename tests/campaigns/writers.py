@@ -216,17 +216,20 @@ class TextFile(Writer):
 
     def prepare(self) -> None:
         """Write the former text."""
-        (self.folder / "file.json").write_text("old", encoding="utf-8")
+        self._put("old")
 
     def write(self) -> None:
         """Replace it."""
-        from hbmp._core.files import write_into_place
-
-        write_into_place(self.folder / "file.json", self.new)
+        self._put(self.new)
 
     def read(self) -> Any:
         """The text."""
         return (self.folder / "file.json").read_text(encoding="utf-8")
+
+    def _put(self, text: str) -> None:
+        from hbmp._core.files import write_into_place
+
+        write_into_place(self.folder / "file.json", text)
 
 
 class ResultLine(Writer):
