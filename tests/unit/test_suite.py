@@ -184,3 +184,16 @@ def test_every_regime_has_a_set():
     assert max(one["dimensions"] for one in facts) >= 1536
     assert sum(one["multi_label"] for one in facts) >= 3
     assert max(one["train"] for one in facts) <= 5000
+
+
+def test_readings_of_one_fit_are_lines_of_their_own(folder, tmp_path, command):
+    from suite import read_lines
+    from suite_readings import READINGS
+
+    output = tmp_path / "lines.jsonl"
+    command("run", folder, "--methods", "hbmp", "--bits", 8, "--readings", "--output", output)
+    for name, default in (("classes", "votes 0.5"), ("sets", "votes 0.25")):
+        found = {line["name"]: line for line in read_lines(output) if line["set"] == name}
+        assert list(found) == ["hbmp", *READINGS]
+        for same in (default, "weights 0.5", "no dither"):  # what the plan says
+            assert [found[same][key] for key in ("own", "real")] == [found["hbmp"][key] for key in ("own", "real")]

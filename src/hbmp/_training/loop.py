@@ -5,7 +5,8 @@ A `Recipe` holds the settings; `train` applies them to any module, batches and l
 one, gives the digests by which a checkpoint recognises its data. The loss is called as
 `loss(module(inputs), *rest)`. A loss with parameters (proxies, a classifier) is a module and is trained too. A batch
 may call the loss several times (mixup, `accumulate`), so a loss must not count calls. If it has `after_step()` or
-`after_epoch()`, these are called once after each optimiser step and each epoch.
+`after_epoch()`, these are called once after each optimiser step and each epoch. If it has `views(inputs)`, this gives
+several versions of each input, (views, n, …), and the loss gets their scores, (n, views, b).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -226,21 +226,24 @@ class Items:
         where = self._files_folder()
         return [None if name is None else shortest(where / check_inside(name, self.path)) for name in names]
 
-    def payload_of(self, ids: Any) -> list[dict[str, Any] | None]:
+    def payload_of(self, ids: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
         """What items carry.
 
         Parameters
         ----------
         ids : array-like of int or str
             Ids of items.
+        columns : sequence of str, default=None
+            Only these columns.
 
         Returns
         -------
         list of dict or None
             One value per column, None where it is missing; None in place of the dict for an unknown id.
         """
-        kinds: dict[str, str | None] = self._latest().facts["columns"]
-        rows = self._rows_of(ids, [f"c{number}" for number in range(len(kinds))])
+        known: dict[str, str | None] = self._latest().facts["columns"]
+        kinds = known if columns is None else {name: known[name] for name in known if name in columns}
+        rows = self._rows_of(ids, [f"c{number}" for number, name in enumerate(known) if name in kinds])
         return [
             None
             if row is None
