@@ -1,4 +1,4 @@
-"""A process that forks a child for every piece of dangerous work, and answers over pipes, one JSON line per question."""
+"""A process that forks a child for each piece of dangerous work, and answers questions over pipes in JSON lines."""
 
 from __future__ import annotations
 

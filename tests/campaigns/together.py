@@ -57,6 +57,17 @@ class ReplacedDatabase(writers.ReplacedDatabase):
         """Build the smaller one."""
         self.build(8, 25, replace=True)
 
+    def read(self) -> Any:
+        """What one search finds: items, codes and model must belong together."""
+        with hbmp.Database.load(self.place) as database:
+            found, ids = database.search(writers.X[:1], 40)
+        n_items = sum(name is not None for name in ids[0])
+        n_bits = 16 if n_items == 40 else 8
+        codes = writers.lsh(n_bits).transform(writers.X)
+        rows = [int(name.split()[1]) for name in ids[0][:n_items]]
+        right = np.array_equal(found[0, :n_items], (codes[rows] != codes[0]).sum(axis=1))
+        return (n_bits, n_items), "right" if right else "wrong"
+
 
 class Results:
     """Both writers append result lines."""

@@ -28,7 +28,7 @@ def warm_up() -> None:
     import hbmp.app.card
     import hbmp.encode
     import hbmp.evaluation.one_model
-    import hbmp.experiments.store  # noqa: F401
+    import hbmp.experiments.store
 
     lsh(8).transform(X)
     hbmp.Index(8).add(CODES[8]).search(CODES[8][:1], 1)
@@ -290,7 +290,7 @@ class BuiltDatabase(Writer):
             rows = np.array([int(name.split()[1]) for name in ids], dtype=np.int64)
             expected = lsh(database.index.n_bits).transform(X)
             right = [one["row"] for one in database.payload_of(ids)] == rows.tolist()
-            if len(ids):
+            if ids:
                 near, _ = database.search(X[rows], 1, rescore=3)
                 right &= bool(np.allclose(near[:, 0], 0, atol=1e-5))
                 numbers = database._contents.numbers
