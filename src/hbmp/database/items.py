@@ -39,6 +39,10 @@ class Items:
     def __len__(self) -> int:
         return len(self._latest().numbers)
 
+    def __contains__(self, item_id: object) -> bool:
+        with self._store.lock:
+            return bool(self._latest().numbers_of([item_id])[0] >= 0)
+
     def __repr__(self) -> str:
         return f"Database({len(self)} items of {self.index.n_bits} bits, {type(self.model).__name__})"
 
@@ -57,6 +61,23 @@ class Items:
         """Ids of the items: ascending integers, or texts in the order of arrival."""
         return self._cached("ids", self._contents.all_ids)
 
+    def ids_at(self, places: Any) -> NDArray[Any]:
+        """Some of `ids`, without reading the others.
+
+        Parameters
+        ----------
+        places : array-like of int
+            Positions in the order of `ids`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Ids.
+        """
+        with self._store.lock:
+            contents = self._latest()
+            return contents.ids_at(contents.numbers[np.asarray(places)])
+
     @property
     def id_type(self) -> type:
         """The type of ids, int or str."""
@@ -69,6 +90,12 @@ class Items:
         if form is None:
             return None
         return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
+
+    @property
+    def label_kind(self) -> str | None:
+        """What labels are: "classes", one per item; "rows" of 0 and 1; or None."""
+        form = self._latest().facts["labels"]
+        return None if form is None else str(form["kind"])
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -100,6 +127,11 @@ class Items:
         return dict(self._latest().facts["source"])
 
     @property
+    def has_files(self) -> bool:
+        """Whether items have image files."""
+        return self._latest().facts["images"] is not None
+
+    @property
     def files(self) -> ItemFiles | None:
         """The image file of each item, in the order of `ids`."""
         about = self._latest().facts["images"]
@@ -126,7 +158,7 @@ class Items:
         Parameters
         ----------
         most : int, default=50
-            Columns with more values are left out.
+            Columns with more values are left out, and those with a value of its own for each item.
 
         Returns
         -------
@@ -219,11 +251,26 @@ class Items:
         list of str or None
             None for an unknown id, and for an item without a file.
         """
-        names = [row[0] if row else None for row in self._rows_of(ids, ["file"])]
+        names = self.file_names_of(ids)
         if not any(names):
             return names
         where = self._files_folder()
         return [None if name is None else shortest(where / check_inside(name, self.path)) for name in names]
+
+    def file_names_of(self, ids: Any) -> list[str | None]:
+        """Names of the image files of items, relative to the folder of all files.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+            Ids of items.
+
+        Returns
+        -------
+        list of str or None
+            None for an unknown id, and for an item without a file.
+        """
+        return [row[0] if row else None for row in self._rows_of(ids, ["file"])]
 
     def payload_of(self, ids: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
         """What items carry.
