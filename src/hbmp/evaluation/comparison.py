@@ -23,6 +23,7 @@ import numpy as np
 from hbmp import __version__
 from hbmp._core import machine
 from hbmp._core.device import pick_device
+from hbmp._core.progress import counted
 from hbmp._core.table import Table
 from hbmp.evaluation import cells as cell_runs
 from hbmp.evaluation import tables
@@ -308,17 +309,14 @@ def compare(
 def _run(
     trial: Trial, cells: list[MethodRun], jobs: int, progress: bool
 ) -> tuple[list[MethodResult], dict[tuple[str, int], Hasher]]:
-    from tqdm import tqdm
-
     rows: dict[int, MethodResult] = {}
     models: dict[tuple[str, int], Hasher] = {}
-    with tqdm(total=len(cells), desc="comparing", unit="fit", disable=None if progress else True) as bar:
+    with counted("comparing", len(cells), "fit", show=progress) as done:
         for number, row, model in cell_runs.run(trial, cells, jobs):
             rows[number] = row
             if model is not None:
                 models[row.method, row.bits] = model
-            bar.set_postfix_str(f"{row.method}, {row.bits} bits")
-            bar.update()
+            done(last=f"{row.method}, {row.bits} bits")
     return [rows[number] for number in range(len(cells))], models
 
 
