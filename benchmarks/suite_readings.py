@@ -42,8 +42,23 @@ def readings(model, rows) -> Iterator[tuple[str, object]]:
     if encoder is None or encoder.votes is None or encoder.detail is not None:
         return
     features, labels = rows.features[rows.train], rows.labels[rows.train]
+    encoder.function = Remembered(encoder.function)
     for name, settings in READINGS.items():
         yield name, Reading(model, features, labels, **settings)
+
+
+class Remembered:
+    """A trained function that computes the scores of the same rows once."""
+
+    def __init__(self, function):
+        self.function, self.known = function, {}
+
+    def project(self, X) -> np.ndarray:
+        """The function's scores."""
+        key = (X.shape, X[0].tobytes(), X[-1].tobytes())
+        if key not in self.known:
+            self.known[key] = self.function.project(X)
+        return self.known[key]
 
 
 class Reading:

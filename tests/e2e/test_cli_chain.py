@@ -209,7 +209,7 @@ def test_a_model_alone_is_enough_for_onnx(folder, capsys):
         ),
         (["fit", "features.npy", "-o", "m", "--holdout", "lots"], "'lots' is neither a number of rows nor a fraction"),
         (["fit", "features.npy", "-o", "m", "--bits", "0"], "n_bits must be a positive whole number, found 0."),
-        (["fit", "photos", "-o", "m"], "The images of photos have no labels: use one subfolder per class"),
+        (["fit", "photos", "-o", "m"], "photos/cat.jpg cannot be read as an image"),
         (["fit", "features.npy", "-o", "m", "--epochs", "3"], "--epochs is for images, and features.npy holds"),
         (["compare", "--data", "photos"], "photos is a folder of images, but features are needed here"),
         (["index", "model", "photos", "-o", "d"], "photos holds images, but the model takes vectors of 64 features"),

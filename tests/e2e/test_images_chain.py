@@ -250,7 +250,10 @@ def test_mistakes_are_one_sentence(copied, capsys):
         (["search", "db", "nowhere.jpg"], "There is no file nowhere.jpg."),
         (["search", "db", "queries/500.png", "notes.txt"], "There is no file notes.txt."),
         (["search", "db", "queries/500.png", "photos/notes.txt"], "photos/notes.txt is not an image"),
-        (["fit", "queries", "-o", "x"], "The images of queries have no labels: use one subfolder per class"),
+        (
+            ["fit", "queries", "--method", "csq", "-o", "x"],
+            "The images of queries have no labels, from which 'csq' learns",
+        ),
         (["fit", "photos", "--method", "itq", "-o", "x"], "ITQ learns from feature vectors, found images."),
         (["fit", "photos", "--backbone", "tiniest", "-o", "x"], "No backbone called 'tiniest'"),
         (["index", "model", "photos", "-o", "photos/db"], "is inside the source"),

@@ -42,7 +42,7 @@ def _search(database, options) -> None:
     from hbmp.app.inputs import inputs_for, read_queries
     from hbmp.images import Images, UnreadableImage
 
-    data = read_queries(options.queries, data_dir=options.data_dir)
+    data = read_queries(options.queries, model=database.model, data_dir=options.data_dir)
     inputs = inputs_for(database.model, data, ", ".join(options.queries))
     rows = np.arange(len(inputs)) if options.rows is None else np.array(options.rows)
     if len(rows) and (rows.min() < 0 or rows.max() >= len(inputs)):
