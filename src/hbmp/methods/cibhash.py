@@ -55,8 +55,8 @@ class _ContrastiveLoss(nn.Module):
 
     def forward(self, scores: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
         first, second = scores.float().unbind(dim=1)
-        codes = [straight_through(2 * torch.sigmoid(view) - 1) for view in (first, second)]
-        value = contrast(*codes, self.temperature).mean()
+        codes = straight_through(2 * torch.sigmoid(scores.float()) - 1)
+        value = contrast(codes[:, 0], codes[:, 1], self.temperature).mean()
         return value + self.divergence * divergence(first, second).mean()
 
 
