@@ -8,7 +8,7 @@ the database is written.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hbmp._core.label_matrix import matrix_of
+from hbmp._core.progress import counted
 from hbmp.app.carried import Carried
 from hbmp.app.inputs import inputs_for
 from hbmp.database import Database, check_free, is_database
@@ -137,13 +138,11 @@ def _as_rows(labels: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
 def _encoded(
     model: Hasher, images: Images, parts: Path, on_error: Literal["refuse", "skip"], progress: bool
 ) -> Encoded:
-    from tqdm import tqdm
-
-    with tqdm(total=len(images), desc="encoding", unit="image", disable=None if progress else True) as bar:
-        counted = _Counted(model, bar)
+    with counted("encoding", len(images), "image", show=progress) as done:
+        reporting = _Reporting(model, done)
         try:
             return encode_dataset(
-                counted, str(images.folder), parts, rows_per_part=_PER_PART, on_error=on_error, files=images.names
+                reporting, str(images.folder), parts, rows_per_part=_PER_PART, on_error=on_error, files=images.names
             )
         except ValueError as error:
             if "was begun with another" not in str(error):
@@ -153,16 +152,16 @@ def _encoded(
             ) from error
 
 
-class _Counted:
-    """A model that updates a progress bar as it encodes."""
+class _Reporting:
+    """A model that reports its progress as it encodes."""
 
-    def __init__(self, model: Hasher, bar):
-        self._model, self._bar = model, bar
+    def __init__(self, model: Hasher, done: Callable[..., None]):
+        self._model, self._done = model, done
 
     def transform(self, X):
         """The codes of the model."""
         codes = self._model.transform(X)
-        self._bar.update(len(codes))
+        self._done(len(codes))
         return codes
 
 

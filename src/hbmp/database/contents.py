@@ -62,11 +62,15 @@ class Contents:
     def refresh(self) -> None:
         """Take in what other connections have committed."""
         with self.lock:
-            version = self.store.version()
-            if version != self._seen:
+            if not self.is_current():
                 with self.store.transaction(writes=False):
+                    version = self.store.version()
                     self._read()
                 self._seen = version
+
+    def is_current(self) -> bool:
+        """Whether the file is still as it was at the last look."""
+        return self.store.version() == self._seen
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -197,7 +201,7 @@ class Contents:
         )
         missing = [number for number in numbers.tolist() if number not in rows]
         if missing:
-            raise Vanished(missing[0])
+            raise ValueError(f"{self.store.name} is damaged: {len(missing)} items have no vectors. Make it again.")
         return from_bytes([rows[number] for number in numbers.tolist()], about["kind"], about["dimension"])
 
     def sql_columns(self) -> dict[str, tuple[str, str | None]]:
@@ -365,10 +369,6 @@ class Contents:
             write_file(self.store, "index", (Path(folder) / "index.hbmp").read_bytes())
         self.store.put("index_seq", self._seq)
         self.store.new_generation()
-
-
-class Vanished(LookupError):
-    """An item was removed between search and rescoring."""
 
 
 _PLURALS = {"int": "integers", "text": "texts"}

@@ -122,8 +122,11 @@ class DatabaseFile:
 
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[None]:
-        """All or nothing; without writes, one state of the file for several statements."""
+        """All or nothing; without writes, one state of the file for several statements, also inside another one."""
         with self.lock:
+            if not writes and self._open().in_transaction:
+                yield
+                return
             self.rows("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
                 yield

@@ -55,7 +55,6 @@ def run(options) -> None:
     """Hold rows out, fit on the others, score, save, write the card."""
     import json
     import shlex
-    import sys
     import time
     from typing import Any
 
@@ -63,6 +62,7 @@ def run(options) -> None:
 
     from hbmp import evaluate
     from hbmp._core.model_directory import check_free
+    from hbmp._core.progress import shown
     from hbmp.app.card import write_card
     from hbmp.app.inputs import read_data, rows_or_share
     from hbmp.app.inputs.images import need_labels, without_unreadable
@@ -80,12 +80,11 @@ def run(options) -> None:
     data = without_unreadable(data, options.on_error)
     X: Any = _vectors(data, encoder)
     y = data.labels
-    if "verbose" in model.get_params():
-        model.set_params(verbose=sys.stderr.isatty())
     drawn: dict[str, Any] = {"queries": rows_or_share(options.holdout), "seed": options.seed}
     rows = one_model.hold_out(X, y, **drawn).database if drawn["queries"] != 0 else np.arange(len(X))
     started = time.perf_counter()
-    model.fit(X[rows], None if y is None else y[rows])
+    with shown(options.method):
+        model.fit(X[rows], None if y is None else y[rows])
     seconds = time.perf_counter() - started
     if encoder is not None:
         model.with_encoder(encoder)

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.base import clone
 
 from hbmp import hamming
+from hbmp._core.progress import stage
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
 from hbmp.methods._shared.weights import fit_codes
@@ -64,7 +65,8 @@ class BitEncoder:
     def fit(cls, X, y, target: Target, plan: Plan, seed: int, weights: np.ndarray | None = None) -> BitEncoder:
         """Train the plan's hash function on the target codes; weights: of the instances, of mean 1."""
         labels = label_targets(y) if plan.learns_labels else None
-        encoder = cls(_trained(X, labels, target, plan, seed, weights), plan.n_label_bits, plan.label_share)
+        with stage("hash function", until=0.95):
+            encoder = cls(_trained(X, labels, target, plan, seed, weights), plan.n_label_bits, plan.label_share)
         codes = target.book.codes[:, : plan.n_label_bits]
         if labels is not None:
             encoder.votes = make_votes(labels, target.affinity, codes, weights)
@@ -79,7 +81,8 @@ class BitEncoder:
             encoder.queries = make_queries(found, labels, scores.labels.shape[1]).levelled(odds, scores.labels)
         if plan.detail_bits:
             size = plan.detail_total_real / plan.detail_total
-            encoder.detail = DetailBits().fit(X, held, plan.detail_bits, size=size, random_state=seed)
+            with stage("detail bits"):
+                encoder.detail = DetailBits().fit(X, held, plan.detail_bits, size=size, random_state=seed)
         return encoder
 
     @property

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.device import one_thread, require_torch
 from hbmp._core.labels import are_label_lists, as_classes, as_label_rows
+from hbmp._core.progress import shown, stage
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
@@ -105,7 +106,8 @@ class HBMP(Hasher):
     random_state : int, Generator, RandomState or None, default=None
         Seed; the same seed gives the same model.
     verbose : bool, default=False
-        Whether to show progress on stderr.
+        Whether to show the stages of a fit and the time left: a bar in a terminal or a notebook, elsewhere a line on
+        stderr every ten seconds.
 
     Attributes
     ----------
@@ -276,7 +278,7 @@ class HBMP(Hasher):
         rows, weights = read_weights(sample_weight, len(X))
         if rows is not None:
             X, y = X[rows], None if y is None else y[rows]
-        with nullcontext() if is_images(X) else one_thread():
+        with shown("hbmp", self.verbose), nullcontext() if is_images(X) else one_thread():
             self._learn(X, y, weights)
 
     def _learn(self, X, y, weights: np.ndarray | None) -> None:
@@ -293,9 +295,12 @@ class HBMP(Hasher):
         if y is None and len(X) > self.max_items:  # each row is an item
             drawn = np.sort(rng.choice(len(X), self.max_items, replace=False))
             X, weights = X[drawn], None if weights is None else weights[drawn]
-        targets = pursue(plan, X, y, draw_seed(rng), weights)
-        target = select(targets, plan, X, y, rng)
-        target, plan = spare_bits(target, plan, X, y, rng, weights)
+        with stage("target codes", until=0.05):
+            targets = pursue(plan, X, y, draw_seed(rng), weights)
+        with stage("choice of target codes", until=0.1):
+            target = select(targets, plan, X, y, rng)
+        with stage("choice of detail bits", until=0.45 if plan.detail_bits == "auto" else 0.1):
+            target, plan = spare_bits(target, plan, X, y, rng, weights)
         encoder = BitEncoder.fit(X, y, target, plan, draw_seed(rng), weights)
         self._adopt(encoder, target, plan, labelled=y is not None)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hbmp._core.progress import parts
 from hbmp.affinities import Affinity
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.images import is_images
@@ -46,7 +47,7 @@ def pursue(plan: Plan, X, y, seed: int, weights: np.ndarray | None = None) -> li
     mixed = None
     if plan.affinity is not None and any(each.feature_share for each in settings):  # candidates differ in a number
         mixed = weighted_fit(MeanFeatures(plan.affinity), X, y, sample_weight=weights)
-    return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in settings]
+    return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in parts(settings)]
 
 
 def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False) -> CodeBook:
