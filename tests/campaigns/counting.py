@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-CAMPAIGNS = ("kills", "together")
+CAMPAIGNS = ("kills", "together", "damage")
 
 
 class Broken(AssertionError):

@@ -12,7 +12,7 @@ import counting
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "campaigns.py"
-SLICE = {"kills": 26, "together": 300}
+SLICE = {"kills": 26, "together": 300, "damage": 450}
 
 
 def run(tmp_path, name, *words):
