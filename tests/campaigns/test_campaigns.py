@@ -12,7 +12,7 @@ import counting
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "campaigns.py"
-SLICE = {"kills": 26, "together": 300, "damage": 450}
+SLICE = {"kills": 26, "together": 300, "damage": 450, "brute_force": 400, "threads": 80}
 
 
 def run(tmp_path, name, *words):
