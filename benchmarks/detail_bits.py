@@ -137,10 +137,10 @@ def summary(lines: list[dict], n_bits: int) -> str:
         )
     reached = {method: sum(found[method]["first"] >= 0.99 for found in sets) for method in METHODS}
     parts.append(
-        f"- **An indexed item searched again** comes first in at least 99 % of cases on {reached['auto']} of {len(sets)} "
-        f"sets, with label bits on {reached['label']}, with bits without labels on {reached['unlabelled']}. The share of "
-        f"queries whose first ten results are all tied falls from {_share(sets, 'label', 'tied')} to "
-        f"{_share(sets, 'auto', 'tied')} on average."
+        "- **An indexed item searched again** comes first in at least 99 % of cases on "
+        f"{reached['auto']} of {len(sets)} sets, with label bits on {reached['label']}, with bits without labels on "
+        f"{reached['unlabelled']}. The share of queries whose first ten results are all tied falls from "
+        f"{_share(sets, 'label', 'tied')} to {_share(sets, 'auto', 'tied')} on average."
     )
     return "\n".join(parts)
 

@@ -145,6 +145,37 @@ def test_adding_removing_and_updating_is_the_same_as_building_anew(place):
         assert database._store.rows("SELECT count(*) FROM blocks")[0][0] < 12  # the log is merged as it grows
 
 
+@pytest.mark.parametrize("kind", ["text", "int"])
+def test_items_are_found_replaced_and_removed_by_conditions(place, kind):
+    ids = NAMES if kind == "text" else list(range(7, 307))
+    database = Database.build(MODEL, X, ids=ids, labels=Y, payload=ITEMS, vectors="float32", path=place)
+    even = [one for one, item in zip(ids, ITEMS, strict=True) if item["even"]]
+    assert database.find({"even": True}).tolist() == even
+    assert database.find({}).tolist() == ids
+    np.testing.assert_array_equal(database.vectors_of([ids[5], ids[2]]), X[[5, 2]])
+    np.testing.assert_array_equal(database.codes([ids[5], ids[2]]), MODEL.transform(X[[5, 2]]))
+    new = [*ids[:3], "new" if kind == "text" else 999]
+    with pytest.raises(ValueError, match="3 of the 4 ids are in the database already"):
+        database.add(X[200:204], ids=new, labels=Y[200:204], payload=ITEMS[200:204])
+    with pytest.raises(ValueError, match="a payload for 1"):
+        database.add(X[200:204], ids=new, labels=Y[200:204], payload=ITEMS[:1], replace=True)
+    assert database.payload_of(ids[:3]) == ITEMS[:3]
+    database.add(X[200:204], ids=new, labels=Y[200:204], payload=ITEMS[200:204], replace=True)
+    assert len(database) == 301
+    assert database.payload_of(new) == ITEMS[200:204]
+    np.testing.assert_array_equal(database.vectors_of(new), X[200:204])
+    np.testing.assert_array_equal(database.codes(new), MODEL.transform(X[200:204]))
+    assert database.remove(new, where={"even": True}) == sum(item["even"] for item in ITEMS[200:204])
+    left = database.find({"even": True})
+    assert database.remove(where={"even": True}) == len(left)
+    assert not database.find({"even": True}).size
+    for wrong in ({}, {"where": {}}):
+        with pytest.raises(ValueError, match="Nothing names the items to remove"):
+            database.remove(**wrong)
+    with pytest.raises(LookupError, match="no item 'nobody'"):
+        database.codes(["nobody"])
+
+
 def test_any_change_that_fails_changes_nothing(place):
     database = Database.build(MODEL, X[:50], ids=NAMES[:50], labels=Y[:50], payload=ITEMS[:50], path=place)
 
@@ -290,7 +321,7 @@ def test_a_damaged_or_newer_database_gives_a_sentence(tmp_path):
     connection.execute("UPDATE blocks SET codes = randomblob(length(codes))")
     connection.commit()
     connection.close()
-    with pytest.raises(ValueError, match="is damaged: a block of codes does not match its checksum"):
+    with pytest.raises(ValueError, match=r"is damaged \(a block of codes does not match its checksum"):
         Database.load(path)
     for content, sentence in [
         (whole[: len(whole) // 2], "is damaged"),
@@ -340,8 +371,8 @@ def test_the_log_of_blocks_is_a_dictionary(monkeypatch):
             store.put("items", len(truth))
             blocks.append(store, blocks.Block(numbers, codes, removed))
         if step % 7 == 0:
-            if store.get("generation") != generation:
-                known, seq, generation = {}, 0, store.get("generation")
+            if store.get("generation", None) != generation:
+                known, seq, generation = {}, 0, store.get("generation", None)
             new, seq = blocks.read(store, seq)
             known = {n: c for n, c in known.items() if n not in set(new.removed.tolist())}
             known |= dict(zip(new.numbers.tolist(), new.codes.tolist(), strict=True))

@@ -203,3 +203,16 @@ def test_a_line_of_detail_bits_has_all_three_models(folder):
     assert found["label"]["detail_bits"] == 0
     assert found["unlabelled"]["map"] > 0.4
     assert "| sets |" in detail_bits.measured([line])
+
+
+def test_readings_of_one_fit_are_lines_of_their_own(folder, tmp_path, command):
+    from suite import read_lines
+    from suite_readings import READINGS
+
+    output = tmp_path / "lines.jsonl"
+    command("run", folder, "--methods", "hbmp", "--bits", 8, "--readings", "--output", output)
+    for name, default in (("classes", "votes 0.5"), ("sets", "votes 0.25")):
+        found = {line["name"]: line for line in read_lines(output) if line["set"] == name}
+        assert list(found) == ["hbmp", *READINGS]
+        for same in (default, "weights 0.5", "no dither"):  # what the plan says
+            assert [found[same][key] for key in ("own", "real")] == [found["hbmp"][key] for key in ("own", "real")]

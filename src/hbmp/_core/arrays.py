@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from hbmp._core.reading import reading
+
 
 def read_npy(path: Path) -> np.ndarray:
     """A `.npy` file, memory-mapped read-only."""
-    try:
+    with reading(path, "an array"):
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as an array ({_first_line(error)}); write it again.") from error
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """Every array of a `.npz` file by name."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read as arrays ({_first_line(error)}); write it again.") from error
+    # NumPy leaves a file that it opened itself open where the content is no archive.
+    with reading(path, "arrays"), open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
 
 
 def as_features(values, source) -> np.ndarray:
@@ -47,7 +44,3 @@ def as_labels(values, source) -> np.ndarray:
             f"the labels of {source} are {values.dtype} of shape {values.shape}."
         )
     return values.astype(np.uint8)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

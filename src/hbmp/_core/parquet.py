@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hbmp._core.arrays import as_labels
+from hbmp._core.reading import reading
 
 _RESERVED = ("labels", "label", "split", "id", "ids")
 
@@ -41,9 +42,9 @@ def read_parquet_labels(path: Path, names: tuple[str, ...]) -> dict:
 
 def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray | None, tuple[str, ...]]:
     """Labels of the first column of these names over several files, and the names of label lists; None without one."""
-    from pyarrow import concat_tables, parquet
+    from pyarrow import concat_tables
 
-    columns = {file: parquet.read_schema(file).names for file in files}
+    columns = {file: column_names(file) for file in files}
     found = next((name for name in names if any(name in of_file for of_file in columns.values())), None)
     if found is None:
         return None, ()
@@ -57,15 +58,41 @@ def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray 
     return as_labels(arrays["labels"], files[0]), tuple(arrays.get("classes", ()))
 
 
+def column_kinds(path: Path) -> dict[str, str]:
+    """The kind of each column of a Parquet file: "vector", "image", "text" or "other". Empty without pyarrow."""
+    try:
+        from pyarrow import parquet, types
+    except ImportError:
+        return {}
+    with reading(path, "Parquet"):
+        schema = parquet.read_schema(path)
+    kinds = {}
+    for field in schema:
+        numbers = _is_list(field) and not types.is_string(field.type.value_type)
+        text = types.is_string(field.type) or types.is_large_string(field.type)
+        image = field.name == "image"
+        kinds[field.name] = "image" if image else "vector" if numbers else "text" if text else "other"
+    return kinds
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a Parquet file."""
+    from pyarrow import parquet
+
+    with reading(path, "Parquet"):
+        names: list[str] = parquet.read_schema(path).names
+        return names
+
+
 def _table(path: Path, columns: list[str] | None = None):
     try:
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import parquet
     except ImportError as error:
         raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[ray]'.") from error
-    try:
-        return parquet.read_table(path, columns=columns)
-    except ArrowInvalid as error:
-        raise ValueError(f"{path} cannot be read as Parquet; write it again.") from error
+    with reading(path, "Parquet"):
+        table = parquet.read_table(path, columns=columns)
+        table.validate(full=True)  # damaged pages give texts that are not UTF-8
+        return table
 
 
 def _features(table, path: Path) -> np.ndarray:

@@ -7,6 +7,7 @@ Files are written without rights to execute.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import lzma
 import os
@@ -23,7 +24,18 @@ from typing import IO
 _ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _MOST_MEMBERS = 2_000_000
 _BLOCK = 1 << 20
-_DAMAGES = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error)
+_DAMAGES = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    EOFError,
+    zlib.error,
+    NotImplementedError,  # a method of compression that Python does not know
+    UnicodeError,
+    OverflowError,
+)
+_OF_DAMAGE = (errno.EINVAL, errno.ENAMETOOLONG)  # an offset before the start of the file, a name that cannot be
 
 
 def is_archive(path) -> bool:
@@ -42,6 +54,10 @@ def unpack(archive: Path, folder: Path, *, bound: int) -> dict[str, int]:
             raise ValueError(f"{archive} is not a whole archive ({error}); fetch it again.") from error
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
             raise ValueError(f"{archive} holds one name twice ({error}); nothing of it was unpacked.") from error
+        except OSError as error:
+            if error.errno not in _OF_DAMAGE:
+                raise
+            raise ValueError(f"{archive} is not a whole archive ({error.strerror}); fetch it again.") from error
         for name in sizes:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(Path(beside, name), folder / name)

@@ -36,7 +36,7 @@ def read_value(text: str):
     """Parse a value as JSON, or keep the text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -82,8 +82,9 @@ def fill(
     source: Mapping[str, Any] | None = None,
     files: ItemFiles | Sequence[str] | None = None,
     weights: ArrayLike | None = None,
+    replace: bool = False,
 ) -> None:
-    """Write rows into a new store, or add them to the contents of one."""
+    """Write rows into a new store, or add them to the contents of one; replace: items with the same ids go."""
     carried = None if payload is None else Payload(payload, rows.n)
     classes = None if labels is None else label_values.as_labels(labels, rows.n)
     names = files.names() if isinstance(files, ItemFiles) else files
@@ -101,7 +102,7 @@ def fill(
     with contents.writing():
         facts = contents.facts
         facts["labels"] = label_values.check_form(facts["labels"], classes, len(contents.numbers))
-        numbers, texts = contents.new_numbers(ids, rows.n)
+        numbers, texts = contents.new_numbers(ids, rows.n, replace=replace)
         store.put("facts", facts)
         for part, codes, vectors in rows:
             contents.write(

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hbmp._core.filters import Where
 from hbmp.database import folder, place
 from hbmp.database.building import Rows, fill
 from hbmp.database.database_file import DatabaseFile
@@ -44,14 +45,20 @@ class Database(Searchable):
         Ids of the items: ascending integers, or texts in the order of arrival.
     labels : ndarray of shape (n,) or (n, n_labels), or None
         One class per item, or a 0/1 row per item for multi-label data, in the order of `ids`.
+    label_kind : {"classes", "rows"} or None
+        Whether items have one class each, or rows of 0 and 1.
     label_names : tuple of str
         Names of the label columns.
     columns : dict of str to str
         The kind of each column of the payload: "text", "int", "float", "bool" or "json".
+    filterable : dict of str to str
+        The kind of each column that `where` may name; "label" is among them where items have classes.
     vectors : str or None
         How the original vectors are kept: "float32", "float16", "int8" or not at all.
     source : dict
         Origin of the items: a few words and numbers.
+    has_files : bool
+        Whether items have image files.
     files : ItemFiles or None
         The image file of each item, in the order of `ids`.
 
@@ -229,7 +236,8 @@ class Database(Searchable):
         """
         if not folder.is_folder(path):
             store = DatabaseFile(path)
-            return cls(read_model(store, module), store, module=module)
+            with store.transaction(writes=False):  # model and codes of one state
+                return cls(read_model(store, module), store, module=module)
         parts = folder.read(Path(path), module)
         images = parts.described.get("images")
         files = None if images is None else ItemFiles.restored(parts.items, images, Path(path))
@@ -301,7 +309,14 @@ class Database(Searchable):
         self.close()
 
     def add(
-        self, X: Any, *, ids: Any = None, labels: ArrayLike | None = None, payload: Any = None, progress: bool = False
+        self,
+        X: Any,
+        *,
+        ids: Any = None,
+        labels: ArrayLike | None = None,
+        payload: Any = None,
+        replace: bool = False,
+        progress: bool = False,
     ) -> Self:
         """Add items, all of them or, on any error, none.
 
@@ -315,6 +330,8 @@ class Database(Searchable):
             Labels, if and only if the database has labels.
         payload : list of dict, mapping of columns, or table, default=None
             What the items carry; new columns may come.
+        replace : bool, default=False
+            Items that have one of these ids are removed first, with all they carry. Otherwise known ids are refused.
         progress : bool, default=False
             Show a progress bar on a terminal.
 
@@ -330,28 +347,31 @@ class Database(Searchable):
             files = self._relative(ItemFiles.of(X))
         rows = Rows.encoded(self.model, X, vectors=self.vectors, progress=progress)
         rows.compute()  # before the transaction, so that other writers do not wait for the model
-        fill(
-            self._store, self.model, rows, contents=self._contents, ids=ids, labels=labels, payload=payload, files=files
-        )
+        items = {"ids": ids, "labels": labels, "payload": payload, "files": files}
+        fill(self._store, self.model, rows, contents=self._contents, replace=replace, **items)
         return self
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Any = None, *, where: Where | None = None) -> int:
         """Remove items with all they carry.
 
         Parameters
         ----------
-        ids : array-like of int or str
+        ids : array-like of int or str, default=None
             Ids of items; unknown ones are ignored.
+        where : mapping, default=None
+            Conditions as for `search`; with `ids`, both must hold. At least one of the two is needed.
 
         Returns
         -------
         int
             Number of removed items.
         """
+        if ids is None and not where:
+            raise ValueError("Nothing names the items to remove: pass ids, or where with at least one condition.")
         self._check_changeable()
         with self._contents.writing():
-            numbers = self._contents.numbers_of([ids] if isinstance(ids, str) else ids)
-            numbers = np.unique(numbers[numbers >= 0])
+            numbers = self._contents.chosen(ids, where)
+            assert numbers is not None
             if len(numbers):
                 self._contents.remove(numbers)
         return len(numbers)

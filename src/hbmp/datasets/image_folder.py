@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hbmp._core.label_matrix import matrix_of
+from hbmp._core.reading import reading
 from hbmp.datasets._shared.base import Data, DataSet
 from hbmp.images.files import ENDINGS, classes_of, image_files, is_image_file, split_of
 
@@ -136,14 +137,14 @@ def names_files(table: Path) -> bool:
     """
     if table.suffix.lower() != ".csv" or not table.is_file():
         return False
-    with table.open(newline="", encoding="utf-8-sig") as lines:
+    with reading(table, "CSV in UTF-8"), table.open(newline="", encoding="utf-8-sig") as lines:
         first = next((row for row in csv.reader(lines) if row), [""])
     return first[0].strip().lower() in _HEADERS or is_image_file(first[0].strip())
 
 
 def _read_table(table: Path) -> tuple[list[str], list[str]]:
     """The files and their label texts."""
-    with table.open(newline="", encoding="utf-8-sig") as lines:
+    with reading(table, "CSV in UTF-8"), table.open(newline="", encoding="utf-8-sig") as lines:
         rows = [row for row in csv.reader(lines) if row]
     if rows and rows[0][0].strip().lower() in _HEADERS:
         rows = rows[1:]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hbmp._core.reading import reading
 from hbmp.images import Images, UnreadableImage
 from hbmp.images.files import image_files
 from hbmp.images.sources import FileSource, ParquetSource
@@ -55,7 +56,7 @@ def _carried(part: Any, column: str, batch_size: int) -> Iterator[tuple[int, Any
     import pyarrow.parquet as pq
 
     start = part.start
-    with pq.ParquetFile(part.file, pre_buffer=False) as parquet:
+    with reading(part.file, "Parquet"), pq.ParquetFile(part.file, pre_buffer=False) as parquet:
         others = [name for name in parquet.schema_arrow.names if name != column]
         if not others:
             for start in range(part.start, part.stop, batch_size):

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
+from hbmp._core.arrays import read_npy
 from hbmp._core.files import beside
+from hbmp._core.reading import first_line, reading
 from hbmp.encode.images import cut_folder, encode_images, first_codes, read_images
 from hbmp.images.files import holds_images
 from hbmp.images.sources import image_columns, tables_in
@@ -103,7 +105,7 @@ def _cut(file: Path, column: str, rows_per_part: int | None, files: Sequence[str
 
 
 def _cut_npy(file: Path, rows_per_part: int) -> list[tuple[Any, ...]]:
-    shape = np.load(file, mmap_mode="r", allow_pickle=False).shape
+    shape = read_npy(file).shape
     if len(shape) != 2:
         raise ValueError(f"{file} must hold an array of shape (n, n_features), found {shape}.")
     return [(start, min(start + rows_per_part, shape[0])) for start in range(0, shape[0], rows_per_part)]
@@ -112,7 +114,9 @@ def _cut_npy(file: Path, rows_per_part: int) -> list[tuple[Any, ...]]:
 def _cut_parquet(file: Path, column: str, kind: str, rows_per_part: int) -> list[tuple[Any, ...]]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file) as parquet:
+    with reading(file, "Parquet"):
+        opened = pq.ParquetFile(file)
+    with opened as parquet:
         _check_columns(file, parquet.schema_arrow, column, kind)
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
     pieces: list[tuple[Any, ...]] = []
@@ -145,10 +149,16 @@ def _check_columns(file: Path, schema: Any, column: str, kind: str) -> None:
 def encode_part(model: Any, part: Part, job: Job) -> int:
     """Encode one part and rename its file into place; return its number of rows."""
     # Each writer has a temporary file of its own, as a worker that was presumed dead may still write the same part.
-    with beside(Path(job.destination) / part.name) as beside_it:
-        rows = _write_part(model, part, job, beside_it)
-        with open(beside_it, "rb+") as file:
-            os.fsync(file.fileno())
+    path = Path(job.destination) / part.name
+    with beside(path) as beside_it:
+        try:
+            rows = _write_part(model, part, job, beside_it)
+            with open(beside_it, "rb+") as file:
+                os.fsync(file.fileno())
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            raise OSError(f"{path} cannot be written ({first_line(error)}).") from error
     return rows
 
 
@@ -212,26 +222,37 @@ def skipped_in(file: Path) -> list[str]:
 def _read(part: Part, job: Job) -> Iterator[tuple[Any, Any]]:
     """Batches of features (rows, n_features) or images, each with a table of the copied columns."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     batch_size = job.rows_at_once(part)
     if part.kind == "images":
         yield from read_images(part, job.column, batch_size)
         return
     if not part.row_groups:
-        array = np.load(part.file, mmap_mode="r", allow_pickle=False)
+        array = read_npy(Path(part.file))
         for start in range(part.start, part.stop, batch_size):
             stop = min(start + batch_size, part.stop)
             yield np.array(array[start:stop]), pa.table({"id": np.arange(start, stop)})
         return
+    first = part.start
+    for batch in _batches(part, batch_size):
+        table = pa.Table.from_batches([batch])
+        where = f"{part.file}, rows {first} to {first + len(batch) - 1}"
+        yield _features(batch.column(job.column), job.column, where), table.drop_columns([job.column])
+        first += len(batch)
+
+
+def _batches(part: Part, batch_size: int) -> Iterator[Any]:
+    """The record batches of a part of a Parquet file."""
+    import pyarrow.parquet as pq
+
     # Without pre-buffering a row group is decoded batch by batch instead of loaded whole.
-    with pq.ParquetFile(part.file, pre_buffer=False, buffer_size=1 << 20) as parquet:
-        first = part.start
+    with (
+        reading(part.file, "Parquet"),
+        pq.ParquetFile(part.file, pre_buffer=False, buffer_size=1 << 20) as parquet,
+    ):
         for batch in parquet.iter_batches(batch_size, row_groups=list(part.row_groups)):
-            table = pa.Table.from_batches([batch])
-            where = f"{part.file}, rows {first} to {first + len(batch) - 1}"
-            yield _features(batch.column(job.column), job.column, where), table.drop_columns([job.column])
-            first += len(batch)
+            batch.validate(full=True)  # damaged pages give texts that are not UTF-8
+            yield batch
 
 
 def _features(lists: Any, column: str, where: str) -> NDArray[Any]:

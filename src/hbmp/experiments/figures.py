@@ -12,10 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hbmp import datasets, hamming
 from hbmp._core import machine
+from hbmp._core.arrays import read_npz
 from hbmp._core.device import pick_device
 from hbmp.datasets import Data
 from hbmp.experiments import image_grid, store
@@ -113,8 +112,7 @@ def from_images(
 
 
 def _compute(compute: Callable[..., Record], data: Data, path: Path, seed: int) -> Record:
-    with np.load(path, allow_pickle=False) as stored:
-        codes = {name: stored[name] for name in stored.files}
+    codes = read_npz(path)
     n_bits = int(codes["n_bits"])
     signs = {name: hamming.unpack(codes[name], n_bits) for name in ("query", "database")}
     return compute(data, codes | signs, seed)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hbmp._core.reading import reading
 from hbmp.images.decode import Picture
 
 _CACHED_BYTES = 512 * 2**20  # of row groups in memory
@@ -175,7 +176,7 @@ class ParquetSource:
         with self._lock:
             if group not in self._kept:
                 file, inside = self._place[group]
-                with pq.ParquetFile(self.files[file]) as parquet:
+                with reading(self.files[file], "Parquet"), pq.ParquetFile(self.files[file]) as parquet:
                     self._kept[group] = parquet.read_row_group(inside, columns=[self.column]).column(0).combine_chunks()
             self._kept.move_to_end(group)
             while len(self._kept) > 1 and sum(column.nbytes for column in self._kept.values()) > _CACHED_BYTES:
@@ -218,7 +219,7 @@ def _groups(file: str, column: str) -> list[tuple[int, int]]:
         )
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file) as parquet:
+    with reading(file, "Parquet"), pq.ParquetFile(file) as parquet:
         groups = [parquet.metadata.row_group(i) for i in range(parquet.num_row_groups)]
         chunks = [[group.column(i) for i in range(group.num_columns)] for group in groups]
         return [
@@ -229,14 +230,11 @@ def _groups(file: str, column: str) -> list[tuple[int, int]]:
 
 def _schema(file: str | Path) -> Any:
     try:
-        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise ImportError("Reading images from Parquet needs pyarrow: pip install 'hbmp[images]'.") from None
-    try:
+    with reading(file, "Parquet"):
         return pq.read_schema(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{file} cannot be read as Parquet ({error}); write it again.") from error
 
 
 def _may_hold_images(kind: Any) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hbmp._core.reading import reading
 
 if TYPE_CHECKING:
     import torch
@@ -25,25 +26,17 @@ def read_tensors(path: str | Path) -> dict[str, torch.Tensor]:
 
 
 def _read_safetensors(path: Path) -> Any:
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    try:
+    with reading(path, "safetensors", "get the file again"):
         return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} cannot be read as safetensors ({error}); get the file again.") from error
 
 
 def _read_torch(path: Path) -> Any:
     import torch
 
-    try:
+    with reading(path, "tensors alone", "save its state dict with torch.save or as .safetensors"):
         return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError) as error:
-        raise ValueError(
-            f"{path} cannot be read as tensors alone ({str(error).splitlines()[0]}); save its state dict with "
-            "torch.save or as .safetensors."
-        ) from error
 
 
 def put_tensors(

@@ -219,7 +219,7 @@ def _read_lock(folder: Path) -> dict[str, Any]:
     try:
         lock: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return lock
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON ({error}); delete it and fetch again.") from error
 
 

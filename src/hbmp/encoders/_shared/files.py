@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hbmp._core.reading import reading
+
 
 def package_folder(package: str, user: str, remedy: str) -> Path:
     """The folder of an installed package. ImportError names the remedy if there is none."""
@@ -36,18 +38,16 @@ def read_tokenizer(path: Path, user: str) -> Any:
         from tokenizers import Tokenizer
     except ImportError:
         raise ImportError(f"{user} needs tokenizers: pip install 'hbmp[text]'.") from None
-    return Tokenizer.from_file(str(path))
+    with reading(path, "a tokenizer", "get the file again"):
+        return Tokenizer.from_file(str(path))
 
 
 def read_table(path: Path, user: str) -> NDArray[np.float32]:
     """The only matrix of a safetensors file, (n_tokens, n_features)."""
-    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    try:
+    with reading(path, "safetensors", "get the file again"):
         tensors = load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} cannot be read as safetensors ({error}); get the file again.") from error
     matrices = [tensor for tensor in tensors.values() if tensor.ndim == 2]
     if len(tensors) != 1 or not matrices:
         shapes = ", ".join(f"{name} {tensor.shape}" for name, tensor in tensors.items()) or "nothing"
@@ -58,6 +58,7 @@ def read_table(path: Path, user: str) -> NDArray[np.float32]:
 def file_bytes(path: Path) -> bytes:
     """The digest of a file, as part of another. Spaces and line ends of JSON do not count."""
     if path.suffix == ".json":
-        return json.dumps(json.loads(path.read_bytes()), sort_keys=True, separators=(",", ":")).encode()
+        with reading(path, "JSON", "get the file again"):
+            return json.dumps(json.loads(path.read_bytes()), sort_keys=True, separators=(",", ":")).encode()
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

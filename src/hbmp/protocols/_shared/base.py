@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hbmp import metrics
+from hbmp._core.arrays import read_npz
 from hbmp.datasets import Data
 
 GAINS = ("binary", "scaled", "shared")
@@ -90,8 +91,7 @@ class Split:
         Split
             The split.
         """
-        with np.load(path, allow_pickle=False) as stored:
-            roles = stored["roles"]
+        roles = read_npz(Path(path))["roles"]
         return cls(*(np.flatnonzero(roles & role) for role in (1, 2, 4)))
 
 
