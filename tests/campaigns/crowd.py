@@ -1,4 +1,4 @@
-"""32 clients at `hbmp serve` at once: searches, nonsense and half requests. Answers are right, the server never fails."""
+"""32 clients at `hbmp serve` at once send searches, nonsense and half requests. The server never fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives that want out of their folder, and file servers that lie: nothing outside is touched, nothing wrong is kept."""
+"""Archives that want out of their folder, and file servers that lie: nothing outside is touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line to PostgreSQL is cut after some bytes: each write is there as a whole or not at all, and the next call works."""
+"""The line to PostgreSQL is cut after some bytes: each write is whole or absent, and the next call works."""
 
 from __future__ import annotations
 
