@@ -48,7 +48,7 @@ _MARK = "demo.json"
 
 
 @dataclass(frozen=True)
-class Search:
+class SentenceSearch:
     """A sentence, and the names of the nearest items by each kind of search."""
 
     sentence: str
@@ -62,7 +62,7 @@ class Shown:
     texts: Texts
     comparison: Comparison
     model: hbmp.HBMP  # of the database, with detail bits
-    searches: tuple[Search, ...]
+    searches: tuple[SentenceSearch, ...]
 
     @property
     def lengths(self) -> list[int]:
@@ -178,7 +178,7 @@ def _database(model: Hasher, X: np.ndarray, texts: Texts, rows: np.ndarray, path
     )
 
 
-def _search(sentence: str, database: Database, X: np.ndarray, texts: Texts, encoder: WordLlama) -> Search:
+def _search(sentence: str, database: Database, X: np.ndarray, texts: Texts, encoder: WordLlama) -> SentenceSearch:
     """The nearest items by codes, by codes and vectors, and by vectors alone."""
     n_bytes, width = hbmp.hamming.bytes_for(database.model.n_bits), X.shape[1]
     known = np.isin(texts.names, database.ids)
@@ -188,7 +188,7 @@ def _search(sentence: str, database: Database, X: np.ndarray, texts: Texts, enco
         f"codes, rescored by {2 * width} bytes": database.search([sentence], N_SHOWN, rescore=_RESCORED)[1][0],
         f"cosine of {4 * width:,} bytes": texts.names[known][np.argsort(-cosines, kind="stable")[:N_SHOWN]],
     }
-    return Search(sentence, {kind: [str(name) for name in names] for kind, names in nearest.items()})
+    return SentenceSearch(sentence, {kind: [str(name) for name in names] for kind, names in nearest.items()})
 
 
 def _facts(shown: Shown) -> dict[str, Any]:

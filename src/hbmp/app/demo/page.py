@@ -12,7 +12,7 @@ from hbmp.experiments.report.figures import as_svg, curves_plot
 from hbmp.experiments.report.html_page import page
 
 if TYPE_CHECKING:
-    from hbmp.app.demo import Search, Shown
+    from hbmp.app.demo import SentenceSearch, Shown
 
 _STYLE = """
 main p,.lead{max-width:46rem}figure{background:#fff;border-radius:8px;padding:.4rem;margin:.6rem 0;overflow-x:auto}
@@ -64,7 +64,7 @@ def _searches(shown: Shown) -> str:
     return f"<p>{html.escape(words)}</p>" + "".join(_search_table(each) for each in shown.searches)
 
 
-def _search_table(search: Search) -> str:
+def _search_table(search: SentenceSearch) -> str:
     kinds = tuple(search.found)
     rows = tuple(zip(*search.found.values(), strict=True))
     return Table(kinds, rows, title=f"“{search.sentence}”", n_names=len(kinds)).html()
