@@ -7,6 +7,9 @@ import functools
 import importlib
 import inspect
 import json
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,6 +187,27 @@ def test_mistakes_are_one_sentence_and_leave_nothing(words, sentence, folder, ca
     before = sorted(folder.iterdir())
     assert sentence in refused(*words, capsys=capsys)
     assert sorted(folder.iterdir()) == before
+
+
+def test_the_commands_of_the_page_run_on_a_smaller_table(made, tmp_path, monkeypatch, capsys):
+    """Every block of docs/texts.md that names this file, in order; short texts and few bits keep it quick."""
+    text = (Path(__file__).parents[2] / "docs" / "texts.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"<!-- not run:[^\n]*test_texts_chain.py[^\n]*-->\n```sh\n(.*?)```", text, flags=re.S)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert {line.split()[1] for line in lines} == {"fit", "index", "search", "evaluate", "features"}
+    for name, rows in (("train", descriptions()[::2]), ("test", descriptions()[1:90:3])):
+        with open(tmp_path / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("section", "body"), *((module, body[:200]) for module, body in rows)])
+    (tmp_path / "pictures").symlink_to(made / "pictures")
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        words = shlex.split(line)[1:]
+        if words[0] == "fit":
+            words = [*words, "--bits", "32", "--method", "sdh" if "--labels" in words else "itq"]
+        if words[1] == "pictures/" and words[0] != "index":
+            words += ["--backbone", "tiny"]
+        assert cli.main(words) == 0, (line, capsys.readouterr().err)
+    assert hbmp.load("looks").input_encoder_.takes == "images"
 
 
 def test_vectors_of_another_encoder_are_refused(folder, tmp_path, capsys):

@@ -236,7 +236,8 @@ class Database(Searchable):
         """
         if not folder.is_folder(path):
             store = DatabaseFile(path)
-            return cls(read_model(store, module), store, module=module)
+            with store.transaction(writes=False):  # model and codes of one state
+                return cls(read_model(store, module), store, module=module)
         parts = folder.read(Path(path), module)
         images = parts.described.get("images")
         files = None if images is None else ItemFiles.restored(parts.items, images, Path(path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from hbmp.hasher import Hasher
 from hbmp.index import Index
 
 _T = TypeVar("_T")
+_MOST_LOOKS = 100  # at a file that other processes change again and again
 
 
 class Items:
@@ -30,7 +32,7 @@ class Items:
         self.model = model
         self._store, self._contents = store, Contents(store)
         self._module, self._fixed = module, fixed  # fixed: why the database cannot be changed
-        self._model_digest = store.get("model")
+        self._model_digest = store.get("model", None)
         self._files: ItemFiles | None = None
         self._kept: dict[str, tuple[int, Any]] = {}
 
@@ -87,7 +89,8 @@ class Items:
         form = self._latest().facts["labels"]
         if form is None:
             return None
-        return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
+        with self._store.decoding("its labels cannot be read"):
+            return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
 
     @property
     def label_kind(self) -> str | None:
@@ -178,8 +181,7 @@ class Items:
         ndarray of shape (n, n_bits)
             Signs, -1 and +1.
         """
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             return contents.index.codes(contents.numbers if ids is None else self._known(ids))
 
     def vectors_of(self, ids: Any) -> NDArray[np.float32]:
@@ -195,8 +197,7 @@ class Items:
         ndarray of shape (n, n_features)
             The vectors, as exact as `vectors` says.
         """
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             if self.vectors is None:
                 raise ValueError("This database keeps no vectors; build it with vectors='float16'.")
             return contents.vectors(self._known(ids))
@@ -214,8 +215,7 @@ class Items:
         ndarray of shape (n,)
             Ids.
         """
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             numbers = contents.chosen(None, where)
             return contents.all_ids() if numbers is None else contents.ids_at(np.sort(numbers))
 
@@ -237,7 +237,8 @@ class Items:
         rows = self._rows_of(ids, ["label"])
         if form is None:
             return [None] * len(rows)
-        return [None if row is None else label_values.as_text(row[0], form, names) for row in rows]
+        with self._store.decoding("its labels cannot be read"):
+            return [None if row is None else label_values.as_text(row[0], form, names) for row in rows]
 
     def paths_of(self, ids: Any) -> list[str | None]:
         """Paths of the image files of items.
@@ -291,12 +292,13 @@ class Items:
         known: dict[str, str | None] = self._latest().facts["columns"]
         kinds = known if columns is None else {name: known[name] for name in known if name in columns}
         rows = self._rows_of(ids, [f"c{number}" for number, name in enumerate(known) if name in kinds])
-        return [
-            None
-            if row is None
-            else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
-            for row in rows
-        ]
+        with self._store.decoding("its payload cannot be read"):
+            return [
+                None
+                if row is None
+                else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
+                for row in rows
+            ]
 
     def _known(self, ids: Any) -> NDArray[np.int64]:
         """Numbers of ids that must exist."""
@@ -309,8 +311,7 @@ class Items:
 
     def _rows_of(self, ids: Any, expressions: list[str]) -> list[tuple[Any, ...] | None]:
         """Values of items by id; None for an unknown one."""
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             numbers = contents.numbers_of([ids] if isinstance(ids, str) else ids)
             found = contents.rows(numbers, expressions)
         empty = (None,) * len(expressions)
@@ -319,17 +320,32 @@ class Items:
     def _latest(self) -> Contents:
         """The contents as of now; the model too, where another process has replaced the database."""
         with self._store.lock:
-            before = self._contents.generation
-            self._contents.refresh()
-            if self._contents.generation != before:
-                digest = self._store.get("model")
-                if digest != self._model_digest:
-                    self.model, self._model_digest = read_model(self._store, self._module), digest
+            if self._contents.is_current():
+                return self._contents
+            with self._store.transaction(writes=False):
+                before = self._contents.generation
+                self._contents.refresh()
+                if self._contents.generation != before:
+                    digest = self._store.get("model", None)
+                    if digest != self._model_digest:
+                        self.model, self._model_digest = read_model(self._store, self._module), digest
             return self._contents
 
-    def _cached(self, name: str, compute: Callable[[], _T]) -> _T:
+    @contextmanager
+    def _snapshot(self) -> Iterator[Contents]:
+        """The contents as of now, and a file that stays as it is for all statements of the block."""
         with self._store.lock:
-            reads = self._latest().reads
+            for _ in range(_MOST_LOOKS):
+                contents = self._latest()
+                with self._store.transaction(writes=False):
+                    if contents.is_current():
+                        yield contents
+                        return
+        raise RuntimeError("The database changes faster than it can be read.")
+
+    def _cached(self, name: str, compute: Callable[[], _T]) -> _T:
+        with self._snapshot() as contents:
+            reads = contents.reads
             if self._kept.get(name, (None,))[0] != reads:
                 self._kept[name] = (reads, compute())
             found: _T = self._kept[name][1]
