@@ -63,7 +63,9 @@ def are_label_lists(y) -> bool:
     column = getattr(y, "ndim", 0) == 1 and str(getattr(y, "dtype", "")) == "object"
     if not column and not isinstance(y, (list, tuple)):
         return False
-    if not all(isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and np.ndim(row) < 2 for row in y):
+    if not all(
+        isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and getattr(row, "ndim", 1) == 1 for row in y
+    ):
         return False
     return any(isinstance(label, str) for row in y for label in row)
 
