@@ -30,15 +30,15 @@ from hbmp.functions import Kernel, Linear
 
 LABELS_ALONE = {"feature_share": 0, "label_share": 0, "weight_share": 1, "function": "kernel"}
 SMOOTH = {"function": Kernel(linear=Linear(loss="smooth", lr=1e-2))}
-BY_BITS = {"contrast_share": 0, "bagging": False}
-MIXED = {**SMOOTH, **BY_BITS, "feature_share": 0.5, "centre_share": 0, "weight_share": 1}
+BY_BITS = {"contrast_share": 0, "dither": 0}
+MIXED = {**SMOOTH, **BY_BITS, "feature_share": 0.5, "weight_share": 1}
 LADDER = {
     "three stages": LABELS_ALONE,
     "+ smooth loss": {**LABELS_ALONE, **SMOOTH},
     "+ features in the affinity": {**MIXED, "label_share": 0, "intercept": False},
     "+ a free constant": {**MIXED, "label_share": 0, "intercept": True},
     "+ labels vote": MIXED,
-    "+ shares on trial": BY_BITS,
+    "+ shares chosen": BY_BITS,
     "defaults": {},
 }
 LABEL_SETS = ("voc", "coco")  # a constant is tried for these alone
@@ -135,7 +135,7 @@ def measure(model, X, y, train, query, database, cutoff):
         "seconds": seconds,
         **{
             name: getattr(model, name + "_")
-            for name in ("feature_share", "centre_share", "label_share", "weight_share")
+            for name in ("feature_share", "label_share", "weight_share")
             if not rival(model)
         },
     }

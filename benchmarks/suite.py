@@ -9,8 +9,8 @@
 
 A cell is a set, a method with its settings, a code length, a seed. It is fitted in a process that keeps to one thread
 and becomes one JSON line; cells that have a line are not run again. settings.json names variants of a method:
-{"no bagging": {"bagging": false}, "linear": {"function": ["linear", {"epochs": 20}]}}. With --validation, queries and
-new rows are split from the training rows, so that nothing is chosen by the queries that are reported.
+{"no contrast": {"contrast_share": 0}, "linear": {"function": ["linear", {"epochs": 20}]}}. With --validation, queries
+and new rows are split from the training rows, so that nothing is chosen by the queries that are reported.
 
     own         mAP over the database, learned and new rows, by the method's own distance
     real        the same with real-valued queries
@@ -81,11 +81,11 @@ def run(
     output: Path,
     jobs: int,
     seconds: float = math.inf,
-    kept: Path | None = None,
+    read: bool = False,
 ) -> Iterator[dict]:
-    """Measure cells in `jobs` processes; each line is written when its cell is done, by this process alone.
+    """Measure cells in `jobs` processes; lines are written when their cell is done, by this process alone.
 
-    No cell begins after `seconds`.
+    No cell begins after `seconds`. With `read`, a cell of HBMP has a line for each of its readings too.
     """
     deadline = time.time() + seconds
     os.environ.update(SINGLE_THREAD, CUDA_VISIBLE_DEVICES="")  # processes of the pool inherit both
@@ -94,12 +94,11 @@ def run(
         output.write_text("".join(json.dumps(line) + "\n" for line in read_lines(output)))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool, output.open("a") as file:
-        for done in as_completed([pool.submit(measure_until, deadline, cell, folder, kept) for cell in cells]):
-            line = done.result()
-            if line is not None:
-                file.write(json.dumps(line) + "\n")
-                file.flush()
-                yield line
+        for done in as_completed([pool.submit(measure_until, deadline, cell, folder, read) for cell in cells]):
+            lines = done.result()
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+            file.flush()
+            yield from lines[:1]
 
 
 def chosen_variants(options) -> dict[str, tuple[str, dict]]:
@@ -120,7 +119,7 @@ def run_command(options) -> None:
     split = "validation" if options.validation else "test"
     cells = grid(sets, chosen_variants(options), options.bits, options.seeds, split)
     cells = open_cells(cells, options.output, options.folder)
-    measured = run(cells, options.folder, options.output, options.jobs, options.seconds, options.keep)
+    measured = run(cells, options.folder, options.output, options.jobs, options.seconds, options.readings)
     for number, line in enumerate(measured, 1):
         score = line.get("failed") or f"{line['own']:.3f} {line['real']:.3f} {line['seconds']:6.1f} s"
         print(f"{number}/{len(cells)} {line['key']} {score}", flush=True)
@@ -138,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
     runs.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the first method")
     runs.add_argument("--name", help="what reports call the first method, with what --set gives it")
     runs.add_argument("--variants", type=Path, help="JSON of named settings of the first method")
-    runs.add_argument("--keep", type=Path, metavar="FOLDER", help="keep scores of HBMP for suite_readings.py")
+    runs.add_argument("--readings", action="store_true", help="measure the readings of each HBMP as well")
     runs.add_argument("--validation", action="store_true", help="split queries from the training rows")
     runs.add_argument("--jobs", type=int, default=1, help="processes")
     runs.add_argument("--seconds", type=float, default=math.inf, help="begin no cell after so long")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from suite_readings import keep
+from suite_readings import readings
 
 MOST_QUERIES = 600  # split from the training rows
 
@@ -58,13 +58,13 @@ class Rows:
         return Rows(self.features, self.labels, train, new, query)
 
 
-def measure_until(deadline: float, cell: Cell, folder: Path, kept: Path | None = None) -> dict | None:
-    """The line of the cell, or None if it would begin after the deadline, in seconds since the epoch."""
-    return measure(cell, folder, kept) if time.time() < deadline else None
+def measure_until(deadline: float, cell: Cell, folder: Path, read: bool = False) -> list[dict]:
+    """The lines of the cell, or none if it would begin after the deadline, in seconds since the epoch."""
+    return measure(cell, folder, read) if time.time() < deadline else []
 
 
-def measure(cell: Cell, folder: Path, kept: Path | None = None) -> dict:
-    """Fit a cell's method and score it; the line of the cell. Scores of HBMP are kept in a folder, if there is one."""
+def measure(cell: Cell, folder: Path, read: bool = False) -> list[dict]:
+    """Fit a cell's method and score it: the line of the cell; with `read` also one per reading of the default HBMP."""
     import torch
 
     from hbmp.experiments.codes import make_method
@@ -78,13 +78,19 @@ def measure(cell: Cell, folder: Path, kept: Path | None = None) -> dict:
     try:
         model.fit(rows.features[rows.train], rows.labels[rows.train])
     except Exception as error:  # the other cells go on
-        return {"key": cell.key, **asdict(cell), "failed": f"{type(error).__name__}: {error}"}
+        return [{"key": cell.key, **asdict(cell), "failed": f"{type(error).__name__}: {error}"}]
     spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu_start}
+    line = line_of(cell, model, rows) | {name: round(value, 2) for name, value in spent.items()}
+    if hasattr(model, "plan_"):
+        line["plan"] = readable(model.plan_)
+    more = readings(model, rows) if read and not cell.settings else ()
+    return [line, *(line_of(replace(cell, name=name), other, rows) for name, other in more)]
+
+
+def line_of(cell: Cell, model, rows: Rows) -> dict:
+    """The cell and its scores."""
     scores = {name: round(float(value), 5) for name, value in retrieve(model, rows).items()}
-    line = {"key": cell.key, **asdict(cell), **scores, **{name: round(value, 2) for name, value in spent.items()}}
-    if kept is not None:
-        keep(model, rows, kept / f"{cell.key.replace('/', '_').replace(' ', '-')}.npz")
-    return {**line, "plan": readable(getattr(model, "plan_", None))} if hasattr(model, "plan_") else line
+    return {"key": cell.key, **asdict(cell), **scores}
 
 
 def retrieve(model, rows: Rows) -> dict[str, float]:

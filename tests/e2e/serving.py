@@ -62,3 +62,42 @@ def make_pictures(folder):
     model.save(folder / "model")
     hbmp.Database.build(model, images).save(folder / "db")
     return images, model
+
+
+TOPICS = {
+    "animals": ["cat", "dog", "kitten", "puppy", "horse", "sheep", "goat", "rabbit"],
+    "money": ["loan", "bank", "credit", "mortgage", "interest", "savings", "pension", "tax"],
+    "kitchen": ["oven", "pan", "knife", "kettle", "spoon", "fridge", "stove", "plate"],
+}
+
+
+def make_texts(folder, *, model_of=(), **options):
+    """A database of texts with ids that need quoting, titles, links and vectors; its model remembers its encoder.
+
+    `model_of`: the topics that an HBMP model is fitted on; without them the codes are random hyperplanes.
+    """
+    words = [(topic, word) for topic, words in TOPICS.items() for word in words]
+    rows = [
+        {
+            "title": f"All about the {word}",
+            "text": f"What everybody should know about a {word}, before buying one. " * 3,
+            "topic": topic,
+            "year": 2000 + number % 5,
+            "url": f"https://example.org/{word}",
+        }
+        for number, (topic, word) in enumerate(words)
+    ]
+    texts = [word for _, word in words]
+    encoder = hbmp.encoders.get("wordllama")
+    vectors = encoder.encode(texts)
+    model = hbmp.get_method("lsh")(N_BITS, random_state=0).fit(vectors)
+    if model_of:
+        known = [place for place, (topic, _) in enumerate(words) if topic in model_of]
+        model = hbmp.HBMP(N_BITS, function="linear", random_state=0)
+        model.fit(vectors[known], [words[place][0] for place in known])
+    model.with_encoder(encoder)
+    ids = [f"{topic}/{word} & co?" for topic, word in words]
+    labels = [topic for topic, _ in words]
+    build = {"ids": ids, "labels": labels, "payload": rows, "vectors": "float32", **options}
+    hbmp.Database.build(model, texts, path=folder / "db", **build).close()
+    return ids, rows, vectors

@@ -186,7 +186,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
     monkeypatch.setattr(indexing, "_PER_PART", 200)
     calls = []
 
-    class Stopped(indexing._Counted):
+    class Stopped(indexing._Reporting):
         def transform(self, X):
             calls.append(len(X))
             if len(calls) == 3:  # the sample, one part, and in the midst of the second
@@ -194,7 +194,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
             return super().transform(X)
 
     with monkeypatch.context() as patch:
-        patch.setattr(indexing, "_Counted", Stopped)
+        patch.setattr(indexing, "_Reporting", Stopped)
         assert cli.main(["index", "model", "photos", "-o", "again"]) == 130
     assert capsys.readouterr().err == "Interrupted. Run the same command again to continue.\n"
     assert calls == [64, 200, 200]
@@ -250,7 +250,10 @@ def test_mistakes_are_one_sentence(copied, capsys):
         (["search", "db", "nowhere.jpg"], "There is no file nowhere.jpg."),
         (["search", "db", "queries/500.png", "notes.txt"], "There is no file notes.txt."),
         (["search", "db", "queries/500.png", "photos/notes.txt"], "photos/notes.txt is not an image"),
-        (["fit", "queries", "-o", "x"], "The images of queries have no labels: use one subfolder per class"),
+        (
+            ["fit", "queries", "--method", "csq", "-o", "x"],
+            "The images of queries have no labels, from which 'csq' learns",
+        ),
         (["fit", "photos", "--method", "itq", "-o", "x"], "ITQ learns from feature vectors, found images."),
         (["fit", "photos", "--backbone", "tiniest", "-o", "x"], "No backbone called 'tiniest'"),
         (["index", "model", "photos", "-o", "photos/db"], "is inside the source"),

@@ -106,7 +106,7 @@ def test_items_their_pictures_and_random_ones(digits):
     assert len(seen) > 6
     refused(http.get("/items/1797"), 404, "There is no item 1797.")
     refused(http.get("/items/1797/picture"), 404, "There is no item 1797.")
-    refused(http.get("/items/seven"), 422, "found 'seven'")
+    refused(http.get("/items/seven"), 404, "There is no item 'seven'")
     refused(http.post("/search", json={"id": 5000}), 404, "There is no item 5000")
 
 
@@ -151,7 +151,9 @@ def test_health_metrics_info_and_description(digits):
     assert searches() == before + 3
     assert f"hbmp_items {float(len(X))}" in http.get("/metrics").text
     described = http.get("/openapi.json").json()
-    assert {"/encode", "/search", "/items/{item_id}", "/healthz", "/metrics"} <= set(described["paths"])
+    assert {"/encode", "/search", "/items/{item_id}", "/search/batch", "/items", "/healthz", "/metrics"} <= set(
+        described["paths"]
+    )
     example = described["paths"]["/search"]["post"]["requestBody"]["content"]["application/json"]["example"]
     assert http.post("/search", json=example).status_code == 200
 
@@ -183,9 +185,9 @@ def test_the_page_asks_no_one_else(digits, path):
         ({"id": 0, "n_bits": N_BITS + 1}, f"These codes have {N_BITS} bits, found n_bits={N_BITS + 1}."),
         ({"id": 0, "n_bits": 0}, "In n_bits"),
         ({"id": 0, "mode": "cosine"}, "In mode"),
-        ({"id": -1}, "In id"),
+        ({"id": 1.5}, "In id"),
         ({"id": 0, "bits": 3}, "In bits: extra inputs are not permitted"),
-        ({}, "Give one of id, vector, scores or an image; found none of them."),
+        ({}, "Give one of id, text, vector, scores or an image; found none of them."),
         ({"id": 0, "vector": [1.0] * 64}, "found id, vector."),
     ],
 )

@@ -321,3 +321,15 @@ def test_a_folder_of_format_2_is_read_and_not_changed(tmp_path):
         described.write_text(wrong)
         with pytest.raises(ValueError, match=sentence):
             Database.load(tmp_path / "db")
+
+
+def test_an_open_database_that_is_replaced_encodes_with_the_new_model(tmp_path):
+    models = [hbmp.get_method("lsh")(16, random_state=seed).fit(X) for seed in (0, 1)]
+    Database.build(models[0], X, path=tmp_path / "a.db").close()
+    with Database.load(tmp_path / "a.db") as reader:
+        assert reader.search(X[:1], 1)[1] == 0
+        Database.build(models[1], X, path=tmp_path / "a.db", replace=True).close()
+        found = reader.search(X[:5], 3)  # the first call afterwards: the former model gives other codes
+    expected = Database.build(models[1], X).search(X[:5], 3)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])

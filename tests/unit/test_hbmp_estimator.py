@@ -124,7 +124,7 @@ def test_paper_is_a_citation_and_the_published_variant():
         "refine": 0,
         "item_weights": None,
         "feature_share": 0,
-        "centre_share": 0,
+        "dither": 0,
         "label_share": 0,
         "weight_share": 1,
         "function__loss": "hinge",

@@ -1,4 +1,4 @@
-"""The loss of stage three against loops, what bagging draws, how normalised scores are folded in, extra bits."""
+"""The loss of stage three against loops, how normalised scores are folded in, extra bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import hbmp
 from hbmp._training.losses import code_loss
 from hbmp.functions import Linear, Network
 from hbmp.methods._shared import function as method_function
-from hbmp.methods.hbmp import objective as parts
+from hbmp.methods.hbmp import objective
 from hbmp.methods.hbmp import plan as plans
 from hbmp.methods.hbmp.objective import Objective
 from hbmp.methods.hbmp.plan import DataFacts, Plan, hash_function
@@ -22,7 +22,6 @@ RNG = np.random.default_rng(0)
 BOOK = np.where(RNG.random((4, 6)) < 0.5, -1, 1).astype(np.int8)
 ITEMS = np.array([0, 3, 1, 1, 2])
 CLASSES = np.array([2, 0, 1, 1, 0])
-COUNTS = RNG.poisson(2, (5, 6)).astype(np.uint8)
 SCORES = RNG.normal(size=(5, 6 + 3))
 
 
@@ -37,8 +36,7 @@ def slow_loss(plan, scores, certain):
     for row, item in enumerate(ITEMS):
         psi, own = scores[row, :n_bits], BOOK[item].astype(float)
         for bit in range(n_bits):
-            count = COUNTS[row, bit] / 2 if plan.bagging else 1
-            total += (1 - plan.contrast_share) * count * max(0, 1 - psi[bit] * own[bit])
+            total += (1 - plan.contrast_share) * max(0, 1 - psi[bit] * own[bit])
         book = BOOK if certain else BOOK[ITEMS]
         logits = np.array([psi @ code / np.linalg.norm(psi) for code in book.astype(float)])
         if certain:
@@ -46,8 +44,6 @@ def slow_loss(plan, scores, certain):
             wanted = np.eye(len(book))[item]
         else:
             wanted = softmax(np.array([own @ code / n_bits**0.5 for code in book.astype(float)]))
-            same = np.array([kind == CLASSES[row] for kind in CLASSES], dtype=float)
-            wanted = (wanted + same / same.sum()) / 2 if plan.neighbours else wanted
         total -= plan.contrast_share * n_bits * (wanted @ np.log(softmax(logits)))
     for row, kind in enumerate(CLASSES):
         total -= (0.9 * np.eye(3)[kind] + 0.1 / 3) @ np.log(softmax(scores[row, n_bits:]))
@@ -56,37 +52,26 @@ def slow_loss(plan, scores, certain):
 
 def torch_loss(plan, scores, certain):
     loss = Objective(plan, 6, BOOK if certain else None, code_loss("hinge"))
-    rest = [torch.from_numpy(np.asarray(part)) for part in (BOOK[ITEMS], ITEMS, CLASSES, COUNTS)]
+    rest = [torch.from_numpy(np.asarray(part)) for part in (BOOK[ITEMS], ITEMS, CLASSES)]
     return loss(torch.from_numpy(scores), *rest)
 
 
 @pytest.mark.parametrize("certain", [True, False])
-@pytest.mark.parametrize("neighbours", [True, False])
-@pytest.mark.parametrize("bagging", [True, False])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_the_loss_is_the_formula(share, bagging, neighbours, certain):
-    plan = Plan(contrast_share=share, bagging=bagging, neighbours=neighbours)
+def test_the_loss_is_the_formula(share, certain):
+    plan = Plan(contrast_share=share)
     assert float(torch_loss(plan, SCORES, certain)) == pytest.approx(slow_loss(plan, SCORES, certain), rel=1e-5)
 
 
-def test_neighbours_of_a_batch_share_a_label():
-    labels = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.float32)
-    expected = [
-        [1.0 if row == other or (labels[row] * labels[other]).any() else 0.0 for other in range(4)] for row in range(4)
-    ]
-    found = parts.neighbours(torch.from_numpy(labels))
-    assert found.tolist() == [[share / sum(row) for share in row] for row in expected]
-
-
 def without_labels(plan, scores, codes, book):
-    """The loss of a batch that learns no labels and draws nothing."""
+    """The loss of a batch that learns no labels."""
     n = len(scores)
     items = torch.arange(n) % len(book)
     empty = torch.empty((n, 0))
-    return float(Objective(plan, codes.shape[1], book, code_loss("hinge"))(scores, codes, items, empty, empty))
+    return float(Objective(plan, codes.shape[1], book, code_loss("hinge"))(scores, codes, items, empty))
 
 
-def test_without_contrast_and_bagging_the_loss_is_that_of_the_paper():
+def test_without_contrast_the_loss_is_that_of_the_paper():
     scores, codes = torch.from_numpy(SCORES[:, :6]), torch.from_numpy(BOOK[ITEMS])
     plain = code_loss("hinge")(scores, codes)
     assert without_labels(Plan(), scores, codes, BOOK) == pytest.approx(float(plain))
@@ -97,14 +82,6 @@ def test_contrast_grows_as_another_code_comes_nearer():
     towards = [codes[0] + step * (codes[1] - codes[0]) / 2 for step in np.linspace(0, 1.5, 7)]
     plan, own = Plan(contrast_share=1.0), torch.from_numpy(codes[:1])
     assert (np.diff([without_labels(plan, torch.tensor(row[None]), own, codes) for row in towards]) > 0).all()
-
-
-def test_a_bit_draws_twice_as_many_rows_as_there_are(monkeypatch):
-    monkeypatch.setattr(parts, "_BLOCK", 1500)
-    counts = parts.draw_counts(4000, 6, np.random.default_rng(0))
-    assert counts.mean(axis=0) == pytest.approx(np.full(6, 2), abs=0.1)
-    assert (counts == 0).mean() == pytest.approx(np.exp(-2), abs=0.01)
-    assert np.abs(np.corrcoef(counts.T) - np.eye(6)).max() < 0.1  # each bit a sample of its own
 
 
 def test_normalised_scores_are_folded_into_the_function(monkeypatch):
@@ -143,7 +120,7 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
             super().__init__(plan, n_bits, codes, bit_loss)
             learned.append((n_bits, plan.contrast_share, self.norm is not None))
 
-    monkeypatch.setattr(parts, "Objective", Watched)
+    monkeypatch.setattr(objective, "Objective", Watched)
     monkeypatch.setattr(Network, "pretrained", True)
     model = hbmp.HBMP(8, function=Network("tiny", epochs=1, device="cpu"), random_state=0)
     y, voting = np.arange(24) % 3, []

@@ -13,6 +13,8 @@ from hbmp.methods.hbmp.plan import FEATURE_SHARES, DataFacts, Plan, TargetSettin
 CLASSES = DataFacts(5000, n_classes=10)
 FEW = DataFacts(150, n_classes=10)
 SETS = DataFacts(5000, n_labels=20, n_label_sets=300)
+FEW_SETS = DataFacts(1500, n_labels=20, n_label_sets=300)
+TWO = DataFacts(5000, n_classes=2)
 ONE_HOT = DataFacts(5000, n_labels=20, n_label_sets=20)
 IMAGES = DataFacts(5000, images=True, n_classes=10)
 FEW_IMAGES = DataFacts(500, images=True, n_classes=10)
@@ -33,8 +35,6 @@ def plan(facts, n_bits=12, **settings) -> Plan:
         ("feature_share", IMAGES, 0.5),
         ("feature_share", IMAGE_SETS, 0.5),
         ("feature_share", NO_LABELS, 1.0),
-        ("centre_share", CLASSES, 0.0),
-        ("centre_share", SETS, 0.0),
         ("intercept", CLASSES, False),
         ("intercept", SETS, True),
         ("intercept", ONE_HOT, False),
@@ -56,18 +56,16 @@ def plan(facts, n_bits=12, **settings) -> Plan:
         ("weight_share", IMAGES, 0.5),
         ("weight_share", NO_LABELS, 1.0),
         ("contrast_share", CLASSES, 0.25),
-        ("contrast_share", FEW, 0.0),
+        ("contrast_share", FEW, 0.25),
+        ("contrast_share", FEW_SETS, 0.0),
         ("contrast_share", SETS, 0.5),
         ("contrast_share", IMAGES, 0.75),
         ("contrast_share", FEW_IMAGES, 0.75),
         ("contrast_share", IMAGE_SETS, 0.25),
-        ("bagging", CLASSES, True),
-        ("bagging", FEW, False),
-        ("bagging", SETS, False),
-        ("bagging", IMAGES, False),
-        ("neighbours", CLASSES, False),
-        ("neighbours", SETS, True),
-        ("neighbours", IMAGE_SETS, False),
+        ("dither", CLASSES, 0.0),
+        ("dither", TWO, 0.3),
+        ("dither", SETS, 0.0),
+        ("dither", FEW_IMAGES, 0.0),
         ("extra_bits", CLASSES, 0),
         ("extra_bits", IMAGES, 36),
         ("extra_bits", FEW_IMAGES, 0),
@@ -112,12 +110,13 @@ def test_label_sets_weigh_by_their_counts():
         ({"feature_share": 0.2}, CLASSES, {"feature_share": 0.2, "open": False}),
         ({"feature_share": 0, "intercept": True}, SETS, {"feature_share": 0, "intercept": True}),
         ({"scheme": "constant"}, SETS, {"intercept": False}),
-        ({"label_share": 0}, CLASSES, {"learns_labels": False, "contrast_share": 0.0, "bagging": False}),
+        ({"label_share": 0}, CLASSES, {"learns_labels": False, "contrast_share": 0.0, "dither": 0.0}),
         ({"label_share": 0.9}, IMAGES, {"learns_labels": True, "label_share": 0.9}),
-        ({"contrast_share": 1}, CLASSES, {"contrast_share": 1.0, "bagging": True}),
-        ({"bagging": False}, CLASSES, {"contrast_share": 0.25, "bagging": False}),
-        ({"bagging": True, "label_share": 0}, SETS, {"bagging": True, "learns_labels": False}),
-        ({"neighbours": False}, SETS, {"neighbours": False}),
+        ({"contrast_share": 1}, CLASSES, {"contrast_share": 1.0}),
+        ({"dither": 0.5}, CLASSES, {"dither": 0.5}),
+        ({"dither": 0}, TWO, {"dither": 0.0}),
+        ({"detail_bits": "auto"}, TWO, {"dither": "auto"}),
+        ({"detail_bits": 1}, TWO, {"dither": 0.0}),
         ({"label_queries": True}, CLASSES, {"label_queries": True}),
         ({"label_queries": False}, SETS, {"label_queries": False}),
         ({"function": Trees()}, CLASSES, {"learns_labels": False, "contrast_share": 0.0, "open": True}),
@@ -139,20 +138,19 @@ def test_the_paper_leaves_nothing_open():
     found = resolve(hbmp.HBMP.paper(12).get_params(deep=False), CLASSES)
     assert found.learns_bits_alone
     assert not found.open
-    assert found.target_settings() == [TargetSettings(0, 0, False)]
+    assert found.target_settings() == [TargetSettings(0, False)]
     assert found.weight_share == 1
 
 
 def test_a_menu_is_one_candidate_per_value():
-    assert plan(CLASSES).target_settings() == [TargetSettings(share, 0.0, False) for share in FEATURE_SHARES]
+    assert plan(CLASSES).target_settings() == [TargetSettings(share, False) for share in FEATURE_SHARES]
     assert not plan(CLASSES).settled(TargetSettings(0.3)).open
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"bagging": "some"}, "bagging must be"),
-        ({"neighbours": 3}, "neighbours must be"),
+        ({"dither": "some"}, "dither must be"),
         ({"label_queries": "no"}, "label_queries must be"),
         ({"contrast_share": 2}, "contrast_share must"),
         ({"extra_bits": -1}, "extra_bits must be"),

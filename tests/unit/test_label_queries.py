@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as arrays
 from sklearn.datasets import make_multilabel_classification
 
 import hbmp
-from hbmp.methods.hbmp.label_queries import LEAST, LabelQueries, make_queries
+from hbmp.methods.hbmp.dither import LEAST, with_signs_of
+from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
 
 
 def example(exclusive=False):
@@ -38,7 +39,7 @@ def test_scores_are_those_of_a_loop(exclusive):
     queries = make_queries(*example(exclusive), 4)
     rng = np.random.default_rng(1)
     odds, label_scores = rng.normal(size=(6, 5)), rng.normal(size=(6, 4))
-    scores = queries.ask(odds, label_scores)
+    scores = with_signs_of(odds + queries.wanted(label_scores), odds)
     for i in range(6):
         p = np.exp(label_scores[i])
         p = p / p.sum() if exclusive else p / (1 + p)
@@ -57,7 +58,7 @@ def test_signs_are_those_of_the_bits(odds, label_scores):
     odds = np.where(np.abs(odds) < 1e-30, 0, odds)
     vectors = np.array([[5, -5, 0, 1], [-3, 2, 100, -100]], np.float32)
     for exclusive in (True, False):
-        scores = LabelQueries(vectors, exclusive).ask(odds, label_scores)
+        scores = with_signs_of(odds + LabelQueries(vectors, exclusive).wanted(label_scores), odds)
         np.testing.assert_array_equal(np.sign(scores), np.sign(odds))
 
 
@@ -69,7 +70,7 @@ def test_both_parts_are_levelled_and_nothing_breaks_where_labels_say_nothing():
     assert np.abs(0.5 * queries.vectors.sum(axis=0)).mean() == pytest.approx(3, rel=1e-5)
     same = make_queries(np.ones_like(codes), labels, 4)  # codes that tell nothing apart
     same = same.levelled(odds, label_scores)
-    np.testing.assert_allclose(same.ask(odds, label_scores), odds)
+    np.testing.assert_allclose(with_signs_of(odds + same.wanted(label_scores), odds), odds)
 
 
 def test_real_valued_queries_of_label_sets_retrieve_better():
@@ -99,7 +100,7 @@ def test_codes_are_computed_without_label_queries(blobs, monkeypatch):
     X, y = blobs
     model = hbmp.HBMP(8, label_queries=True, random_state=0).fit(X, y)
     expected = model.transform(X)
-    monkeypatch.setattr(LabelQueries, "ask", None)
+    monkeypatch.setattr(LabelQueries, "wanted", None)
     np.testing.assert_array_equal(model.transform(X), expected)
 
 

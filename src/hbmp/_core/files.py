@@ -24,7 +24,7 @@ _PART = re.compile(r"\.(.+)\.[0-9a-f]{32}\.part")
 def write_into_place(path: str | Path, content: bytes | str) -> Path:
     """Write a whole file, replacing an earlier one. On any failure the earlier one stays. Text is UTF-8."""
     with beside(path) as part:
-        _write(part, content)
+        _write(part, content, Path(path))
     return Path(path)
 
 
@@ -32,7 +32,7 @@ def write_if_absent(path: str | Path, content: bytes | str) -> bool:
     """Write a whole file unless there is one already; whether it was written. Of several writers one succeeds."""
     path = Path(path)
     with _new_part(path) as part:
-        _write(part, content)
+        _write(part, content, path)
         try:
             os.link(part, path)
         except FileExistsError:
@@ -77,8 +77,19 @@ def check_place(path: str | Path | None) -> None:
         raise ValueError(f"{path} cannot be written: {folder} is read-only here.")
 
 
-def _write(part: Path, content: bytes | str) -> None:
-    with open(part, "wb") as file:
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of the file into an error of a write or a sync, which has none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+def _write(part: Path, content: bytes | str, path: Path) -> None:
+    with naming(path), open(part, "wb") as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())

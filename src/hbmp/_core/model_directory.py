@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from hbmp._core.files import naming
+
 DESCRIPTION = "model.json"
 ARRAYS = "arrays.safetensors"
 _ARRAYS_NAME = re.compile(r"arrays(-[0-9a-f]{32})?\.safetensors")
@@ -132,7 +134,7 @@ def _claim(path: Path, data: bytes) -> str:
 
 def _write_new(path: Path, data: bytes) -> None:
     """Write and sync a file that must not exist yet; a file that fails half-way is removed."""
-    with open(path, "xb") as file:
+    with naming(path), open(path, "xb") as file:
         try:
             file.write(data)
             file.flush()

@@ -58,6 +58,23 @@ def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray 
     return as_labels(arrays["labels"], files[0]), tuple(arrays.get("classes", ()))
 
 
+def column_kinds(path: Path) -> dict[str, str]:
+    """The kind of each column of a Parquet file: "vector", "image", "text" or "other". Empty without pyarrow."""
+    try:
+        from pyarrow import parquet, types
+    except ImportError:
+        return {}
+    with reading(path, "Parquet"):
+        schema = parquet.read_schema(path)
+    kinds = {}
+    for field in schema:
+        numbers = _is_list(field) and not types.is_string(field.type.value_type)
+        text = types.is_string(field.type) or types.is_large_string(field.type)
+        image = field.name == "image"
+        kinds[field.name] = "image" if image else "vector" if numbers else "text" if text else "other"
+    return kinds
+
+
 def column_names(path: Path) -> list[str]:
     """The columns of a Parquet file."""
     from pyarrow import parquet

@@ -136,7 +136,8 @@ class _Reader:
 
     def _build(self, value: dict):
         cls = saved_names.class_of(value["class"])
-        obj = cls(**{name: self.decode(item) for name, item in value["params"].items()})
+        retired = getattr(cls, "retired", ())  # parameters that a former version had
+        obj = cls(**{name: self.decode(item) for name, item in value["params"].items() if name not in retired})
         for name, item in value["state"].items():
             setattr(obj, name, self.decode(item))
         if hasattr(obj, "after_load"):

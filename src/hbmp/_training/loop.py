@@ -5,7 +5,8 @@ A `Recipe` holds the settings; `train` applies them to any module, batches and l
 one, gives the digests by which a checkpoint recognises its data. The loss is called as
 `loss(module(inputs), *rest)`. A loss with parameters (proxies, a classifier) is a module and is trained too. A batch
 may call the loss several times (mixup, `accumulate`), so a loss must not count calls. If it has `after_step()` or
-`after_epoch()`, these are called once after each optimiser step and each epoch.
+`after_epoch()`, these are called once after each optimiser step and each epoch. If it has `views(inputs)`, this gives
+several versions of each input, (views, n, …), and the loss gets their scores, (n, views, b).
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tqdm import tqdm
-
 from hbmp._core.device import threads_for
+from hbmp._core.progress import counted
 from hbmp._training import distributed
 from hbmp._training.checkpoints import Checkpoints
 from hbmp._training.fingerprint import fingerprint
@@ -197,25 +197,18 @@ def train(
         saved = Checkpoints(checkpoint, {**training.about(), **(about or {})}, minutes=checkpoint_minutes)
         if (state := saved.load()) is not None:
             training.restore(state)
-    bar = tqdm(
-        total=recipe.epochs * len(data) * recipe.batch_size,
-        initial=training.step * recipe.batch_size,
-        desc=label,
-        unit="sample",
-        unit_scale=True,
-        disable=None if progress and distributed.rank() == 0 else True,
-        leave=False,
-    )
     operations = 6 * recipe.batch_size * sum(parameter.numel() for parameter in module.parameters())
-    with bar, threads_for(operations):
+    with counted(label, recipe.epochs * len(data), show=progress) as done, threads_for(operations):
+        done(training.step)
         while training.epoch < recipe.epochs and not training.stopped:
             began = time.perf_counter()
             for _ in training.steps():
-                bar.update(recipe.batch_size)
+                done()
                 if saved is not None and saved.due:
                     _save(saved, training)
             facts = training.end_epoch(validate, time.perf_counter() - began)
-            bar.set_postfix({name: f"{value:.4f}" for name, value in facts.items() if name in ("loss", "unmatched")})
+            figures = {name: f"{facts[name]:.4f}" for name in ("loss", "unmatched") if name in facts}
+            done(0, epoch=f"{training.epoch} of {recipe.epochs}", **figures)
             for callback in callbacks:
                 callback(facts)
             if saved is not None:

@@ -79,7 +79,7 @@ class TrainingRun:
         parts = list(zip(*(tensor.chunk(recipe.accumulate) for tensor in (inputs, *rest)), strict=True))
         for part, *part_rest in parts:
             with autocast(self.device.type, recipe.precision):
-                scores = self.forward(part)
+                scores = self._scores(part)
             scores = distributed.gather(scores.float())
             gathered = [distributed.gather(item) for item in part_rest]
             value = self.loss(scores, *gathered) / len(parts)
@@ -92,6 +92,15 @@ class TrainingRun:
         self.optimizer.zero_grad(set_to_none=True)
         self._notify_loss("after_step")
         self._update_average()
+
+    def _scores(self, inputs):
+        """Scores (n, b); (n, views, b) for a loss with `views`."""
+        make_views = getattr(self.loss, "views", None)
+        if make_views is None:
+            return self.forward(inputs)
+        views = make_views(inputs)
+        scores = self.forward(views.flatten(0, 1))
+        return scores.unflatten(0, views.shape[:2]).transpose(0, 1)
 
     def _notify_loss(self, moment: str) -> None:
         """Call `after_step` or `after_epoch` of the loss, or of a loss inside it, if it has one."""

@@ -26,7 +26,7 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
         f"Learned binary codes, saved by hbmp {hbmp.__version__} on {datetime.now(UTC):%Y-%m-%d}. Published as: "
         f"{type(model).citation or 'not published'}. `hbmp.load({str(folder)!r})` reads the model.",
         "## Data",
-        _data(data, n_train),
+        _data(data, model, n_train),
         "## Scores",
         evaluation.to_markdown() if evaluation else "None: every row was used for fitting.",
         "## Settings",
@@ -38,19 +38,30 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
     return write_into_place(Path(folder) / NAME, "\n\n".join(parts) + "\n")
 
 
-def _data(data, n_train: int) -> str:
+def _data(data, model, n_train: int) -> str:
     kind = "none" if data.labels is None else "one class per row" if data.labels.ndim == 1 else "multi-label"
     rows = (
         ("name", data.name),
         ("rows", f"{len(data):,}"),
         ("fitted on", f"{n_train:,}"),
-        ("images", "decoded from files or pixels")
-        if data.features is None
-        else ("features", f"{data.features.shape[1]:,}"),
+        _content(data),
+        *_encoder(model),
         ("labels", kind),
         ("SHA-256, 16 digits", data.checksum()),
     )
     return Table(("data", ""), rows, n_notes=1).text()
+
+
+def _content(data) -> tuple[str, str]:
+    if data.features is not None:
+        return "features", f"{data.features.shape[1]:,}"
+    return ("texts", "one per row") if data.texts is not None else ("images", "decoded from files or pixels")
+
+
+def _encoder(model) -> list[tuple[str, str]]:
+    """The encoder that the model remembers, and its weights."""
+    encoder = getattr(model, "input_encoder_", None)
+    return [] if encoder is None else [("encoder", _cell(encoder)), ("weights", getattr(encoder, "digest_", "")[:16])]
 
 
 def _settings(model) -> list[tuple[str, object]]:

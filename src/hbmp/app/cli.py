@@ -74,8 +74,10 @@ def _show_warning(message, category, filename, lineno, file=None, line=None) -> 
 
 
 def _print_error(error: BaseException) -> int:
-    sentence = " ".join(str(error).split())
-    print(sentence or type(error).__name__, file=sys.stderr)
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and text.startswith("[Errno"):
+        text = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror}."
+    print(" ".join(text.split()) or type(error).__name__, file=sys.stderr)
     return 2
 
 

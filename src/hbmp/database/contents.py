@@ -62,11 +62,15 @@ class Contents:
     def refresh(self) -> None:
         """Take in what other connections have committed."""
         with self.lock:
-            version = self.store.version()
-            if version != self._seen:
+            if not self.is_current():
                 with self.store.transaction(writes=False):
+                    version = self.store.version()
                     self._read()
                 self._seen = version
+
+    def is_current(self) -> bool:
+        """Whether the file is still as it was at the last look."""
+        return self.store.version() == self._seen
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -93,6 +97,8 @@ class Contents:
         new, self._seq = blocks.read(self.store, self._seq)
         if len(new):
             self._apply(new)
+        if len(self.numbers) != self.store.get("items"):
+            raise self.store.damaged(f"it holds {len(self.numbers)} codes")
         self._subsets = {}
         self.reads += 1
 
@@ -100,7 +106,7 @@ class Contents:
         n_bits, weights = self.store.get("bits")
         self.index, self._seq = OwnedIndex(n_bits, weights), 0
         self.numbers = np.empty(0, np.int64)
-        cached = self.store.get("index_seq")
+        cached = self.store.get("index_seq", None)
         if cached is not None and self.store.rows("SELECT 1 FROM files WHERE name = 'index' LIMIT 1"):
             whole, self._seq = blocks.read(self.store)
             with tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
@@ -197,8 +203,12 @@ class Contents:
         )
         missing = [number for number in numbers.tolist() if number not in rows]
         if missing:
-            raise Vanished(missing[0])
-        return from_bytes([rows[number] for number in numbers.tolist()], about["kind"], about["dimension"])
+            raise ValueError(f"{self.store.name} is damaged: {len(missing)} items have no vectors. Make it again.")
+        with self.store.decoding("its vectors cannot be read"):
+            found = from_bytes([rows[number] for number in numbers.tolist()], about["kind"], about["dimension"])
+        if found.shape != (len(numbers), about["dimension"]) or not np.isfinite(found).all():
+            raise self.store.damaged("its vectors cannot be read")
+        return found
 
     def sql_columns(self) -> dict[str, tuple[str, str | None]]:
         """The SQL name and the kind of each column that conditions may name."""
@@ -365,10 +375,6 @@ class Contents:
             write_file(self.store, "index", (Path(folder) / "index.hbmp").read_bytes())
         self.store.put("index_seq", self._seq)
         self.store.new_generation()
-
-
-class Vanished(LookupError):
-    """An item was removed between search and rescoring."""
 
 
 _PLURALS = {"int": "integers", "text": "texts"}

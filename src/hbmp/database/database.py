@@ -45,6 +45,8 @@ class Database(Searchable):
         Ids of the items: ascending integers, or texts in the order of arrival.
     labels : ndarray of shape (n,) or (n, n_labels), or None
         One class per item, or a 0/1 row per item for multi-label data, in the order of `ids`.
+    label_kind : {"classes", "rows"} or None
+        Whether items have one class each, or rows of 0 and 1.
     label_names : tuple of str
         Names of the label columns.
     columns : dict of str to str
@@ -55,6 +57,8 @@ class Database(Searchable):
         How the original vectors are kept: "float32", "float16", "int8" or not at all.
     source : dict
         Origin of the items: a few words and numbers.
+    has_files : bool
+        Whether items have image files.
     files : ItemFiles or None
         The image file of each item, in the order of `ids`.
 
@@ -232,7 +236,8 @@ class Database(Searchable):
         """
         if not folder.is_folder(path):
             store = DatabaseFile(path)
-            return cls(read_model(store, module), store, module=module)
+            with store.transaction(writes=False):  # model and codes of one state
+                return cls(read_model(store, module), store, module=module)
         parts = folder.read(Path(path), module)
         images = parts.described.get("images")
         files = None if images is None else ItemFiles.restored(parts.items, images, Path(path))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
+from hbmp._core.progress import counted
 from hbmp._core.texts import as_texts, is_texts
 from hbmp.hasher import Hasher
 from hbmp.images import Images, as_images, is_images
@@ -71,14 +72,12 @@ def vectors_of(model: Hasher, X: Any) -> Any:
 
 def blocks_of(model: Hasher, items: Any, *, progress: bool = False) -> Iterator[tuple[slice, Any, NDArray[np.int8]]]:
     """Blocks of `items_of`: their place, their vectors or images, and their codes."""
-    from tqdm import tqdm
-
     unit = "image" if isinstance(items, Images) else "row" if np.ndim(items) == 2 else "text"
     size = _ROWS if unit == "row" else _ITEMS
-    with tqdm(total=len(items), desc="encoding", unit=unit, disable=None if progress else True) as bar:
+    with counted("encoding", len(items), unit, show=progress) as done:
         for start in range(0, len(items), size):
             rows = slice(start, min(start + size, len(items)))
             part = items[rows]
             block = np.asarray(part) if unit == "row" else vectors_of(model, part)
             yield rows, block, model.transform(block)
-            bar.update(rows.stop - rows.start)
+            done(rows.stop - rows.start)

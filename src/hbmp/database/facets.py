@@ -25,7 +25,7 @@ def facets_of(contents: Contents, most: int) -> dict[str, list[tuple[Any, int]]]
             f"SELECT {column}, count(*) FROM items WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
             [most + 1],
         )
-        if 1 < len(counted) <= most:
+        if 1 < len(counted) <= most and counted[0][1] > 1:  # else a name of each item
             is_label = name == "label" and column == "label"
             found[name] = [
                 (labels.restored([value], form)[0].item() if is_label else restored(value, kind), count)

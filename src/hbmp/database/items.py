@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from hbmp.hasher import Hasher
 from hbmp.index import Index
 
 _T = TypeVar("_T")
+_MOST_LOOKS = 100  # at a file that other processes change again and again
 
 
 class Items:
@@ -30,12 +32,16 @@ class Items:
         self.model = model
         self._store, self._contents = store, Contents(store)
         self._module, self._fixed = module, fixed  # fixed: why the database cannot be changed
-        self._model_digest = store.get("model")
+        self._model_digest = store.get("model", None)
         self._files: ItemFiles | None = None
         self._kept: dict[str, tuple[int, Any]] = {}
 
     def __len__(self) -> int:
         return len(self._latest().numbers)
+
+    def __contains__(self, item_id: object) -> bool:
+        with self._store.lock:
+            return bool(self._latest().numbers_of([item_id])[0] >= 0)
 
     def __repr__(self) -> str:
         return f"Database({len(self)} items of {self.index.n_bits} bits, {type(self.model).__name__})"
@@ -55,6 +61,23 @@ class Items:
         """Ids of the items: ascending integers, or texts in the order of arrival."""
         return self._cached("ids", self._contents.all_ids)
 
+    def ids_at(self, places: Any) -> NDArray[Any]:
+        """Some of `ids`, without reading the others.
+
+        Parameters
+        ----------
+        places : array-like of int
+            Positions in the order of `ids`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Ids.
+        """
+        with self._store.lock:
+            contents = self._latest()
+            return contents.ids_at(contents.numbers[np.asarray(places)])
+
     @property
     def id_type(self) -> type:
         """The type of ids, int or str."""
@@ -66,7 +89,14 @@ class Items:
         form = self._latest().facts["labels"]
         if form is None:
             return None
-        return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
+        with self._store.decoding("its labels cannot be read"):
+            return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
+
+    @property
+    def label_kind(self) -> str | None:
+        """What labels are: "classes", one per item; "rows" of 0 and 1; or None."""
+        form = self._latest().facts["labels"]
+        return None if form is None else str(form["kind"])
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -98,6 +128,11 @@ class Items:
         return dict(self._latest().facts["source"])
 
     @property
+    def has_files(self) -> bool:
+        """Whether items have image files."""
+        return self._latest().facts["images"] is not None
+
+    @property
     def files(self) -> ItemFiles | None:
         """The image file of each item, in the order of `ids`."""
         about = self._latest().facts["images"]
@@ -124,7 +159,7 @@ class Items:
         Parameters
         ----------
         most : int, default=50
-            Columns with more values are left out.
+            Columns with more values are left out, and those with a value of its own for each item.
 
         Returns
         -------
@@ -146,8 +181,7 @@ class Items:
         ndarray of shape (n, n_bits)
             Signs, -1 and +1.
         """
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             return contents.index.codes(contents.numbers if ids is None else self._known(ids))
 
     def vectors_of(self, ids: Any) -> NDArray[np.float32]:
@@ -163,8 +197,7 @@ class Items:
         ndarray of shape (n, n_features)
             The vectors, as exact as `vectors` says.
         """
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             if self.vectors is None:
                 raise ValueError("This database keeps no vectors; build it with vectors='float16'.")
             return contents.vectors(self._known(ids))
@@ -182,8 +215,7 @@ class Items:
         ndarray of shape (n,)
             Ids.
         """
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             numbers = contents.chosen(None, where)
             return contents.all_ids() if numbers is None else contents.ids_at(np.sort(numbers))
 
@@ -205,7 +237,8 @@ class Items:
         rows = self._rows_of(ids, ["label"])
         if form is None:
             return [None] * len(rows)
-        return [None if row is None else label_values.as_text(row[0], form, names) for row in rows]
+        with self._store.decoding("its labels cannot be read"):
+            return [None if row is None else label_values.as_text(row[0], form, names) for row in rows]
 
     def paths_of(self, ids: Any) -> list[str | None]:
         """Paths of the image files of items.
@@ -220,14 +253,14 @@ class Items:
         list of str or None
             None for an unknown id, and for an item without a file.
         """
-        names = [row[0] if row else None for row in self._rows_of(ids, ["file"])]
+        names = self.file_names_of(ids)
         if not any(names):
             return names
         where = self._files_folder()
         return [None if name is None else shortest(where / check_inside(name, self.path)) for name in names]
 
-    def payload_of(self, ids: Any) -> list[dict[str, Any] | None]:
-        """What items carry.
+    def file_names_of(self, ids: Any) -> list[str | None]:
+        """Names of the image files of items, relative to the folder of all files.
 
         Parameters
         ----------
@@ -236,17 +269,36 @@ class Items:
 
         Returns
         -------
+        list of str or None
+            None for an unknown id, and for an item without a file.
+        """
+        return [row[0] if row else None for row in self._rows_of(ids, ["file"])]
+
+    def payload_of(self, ids: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
+        """What items carry.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+            Ids of items.
+        columns : sequence of str, default=None
+            Only these columns.
+
+        Returns
+        -------
         list of dict or None
             One value per column, None where it is missing; None in place of the dict for an unknown id.
         """
-        kinds: dict[str, str | None] = self._latest().facts["columns"]
-        rows = self._rows_of(ids, [f"c{number}" for number in range(len(kinds))])
-        return [
-            None
-            if row is None
-            else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
-            for row in rows
-        ]
+        known: dict[str, str | None] = self._latest().facts["columns"]
+        kinds = known if columns is None else {name: known[name] for name in known if name in columns}
+        rows = self._rows_of(ids, [f"c{number}" for number, name in enumerate(known) if name in kinds])
+        with self._store.decoding("its payload cannot be read"):
+            return [
+                None
+                if row is None
+                else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
+                for row in rows
+            ]
 
     def _known(self, ids: Any) -> NDArray[np.int64]:
         """Numbers of ids that must exist."""
@@ -259,8 +311,7 @@ class Items:
 
     def _rows_of(self, ids: Any, expressions: list[str]) -> list[tuple[Any, ...] | None]:
         """Values of items by id; None for an unknown one."""
-        with self._store.lock:
-            contents = self._latest()
+        with self._snapshot() as contents:
             numbers = contents.numbers_of([ids] if isinstance(ids, str) else ids)
             found = contents.rows(numbers, expressions)
         empty = (None,) * len(expressions)
@@ -269,17 +320,32 @@ class Items:
     def _latest(self) -> Contents:
         """The contents as of now; the model too, where another process has replaced the database."""
         with self._store.lock:
-            before = self._contents.generation
-            self._contents.refresh()
-            if self._contents.generation != before:
-                digest = self._store.get("model")
-                if digest != self._model_digest:
-                    self.model, self._model_digest = read_model(self._store, self._module), digest
+            if self._contents.is_current():
+                return self._contents
+            with self._store.transaction(writes=False):
+                before = self._contents.generation
+                self._contents.refresh()
+                if self._contents.generation != before:
+                    digest = self._store.get("model", None)
+                    if digest != self._model_digest:
+                        self.model, self._model_digest = read_model(self._store, self._module), digest
             return self._contents
 
-    def _cached(self, name: str, compute: Callable[[], _T]) -> _T:
+    @contextmanager
+    def _snapshot(self) -> Iterator[Contents]:
+        """The contents as of now, and a file that stays as it is for all statements of the block."""
         with self._store.lock:
-            reads = self._latest().reads
+            for _ in range(_MOST_LOOKS):
+                contents = self._latest()
+                with self._store.transaction(writes=False):
+                    if contents.is_current():
+                        yield contents
+                        return
+        raise RuntimeError("The database changes faster than it can be read.")
+
+    def _cached(self, name: str, compute: Callable[[], _T]) -> _T:
+        with self._snapshot() as contents:
+            reads = contents.reads
             if self._kept.get(name, (None,))[0] != reads:
                 self._kept[name] = (reads, compute())
             found: _T = self._kept[name][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -9,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hbmp._core.filters import Where
-from hbmp.database.contents import Vanished
 from hbmp.database.encoding import vectors_of
 from hbmp.database.items import Items
+from hbmp.hasher import Hasher
 from hbmp.index import Index
 from hbmp.index.rescoring import rescore as rescored
 
 Metric = Literal["cosine", "ip", "l2"]
+Rescoring = tuple[NDArray[Any], int, Metric]  # vectors of the queries, number of candidates, distance
 _ATTEMPTS = 3  # searches while another thread changes the index, before it has to wait
 
 
@@ -64,17 +66,20 @@ class Searchable(Items):
         ids : ndarray of shape (n_queries, k)
             Ids of the items; -1, or None for ids that are texts, where there are fewer than `k`.
         """
-        if rescore is not None and self.vectors is not None:
-            X = vectors_of(self.model, X)
-        queries = self.model.project(X) if real_valued else self.model.transform(X)
-        if rescore is None:
-            return self.search_codes(queries, k, n_bits=n_bits, where=where, ids=ids)
-        if self.vectors is None:
+
+        def encode(model: Hasher) -> tuple[NDArray[Any], Rescoring | None]:
+            if rescore is None:
+                return model.project(X) if real_valued else model.transform(X), None
+            vectors = vectors_of(model, X)
+            queries = model.project(vectors) if real_valued else model.transform(vectors)
+            return queries, (np.asarray(vectors), rescore, metric)
+
+        if rescore is not None and self.vectors is None:
             raise ValueError(
                 "Rescoring needs the original vectors, which this database does not hold: build it with "
                 "vectors='float16', or use hbmp.rescore with vectors of your own."
             )
-        return self._searched(queries, k, n_bits, None, where, ids, (np.asarray(X), rescore, metric))
+        return self._searched(encode, k, n_bits, None, where, ids)
 
     def search_codes(
         self,
@@ -108,38 +113,37 @@ class Searchable(Items):
         ids : ndarray of shape (n_queries, k)
             Ids of the items.
         """
-        return self._searched(queries, k, n_bits, bit_weights, where, ids, None)
+        return self._searched(lambda _: (queries, None), k, n_bits, bit_weights, where, ids)
 
     def _searched(
         self,
-        queries: ArrayLike,
+        encode: Callable[[Hasher], tuple[ArrayLike, Rescoring | None]],
         k: int,
         n_bits: int | None,
         bit_weights: ArrayLike | None,
         where: Where | None,
         ids: Any,
-        vectors: tuple[NDArray[Any], int, Metric] | None,
     ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Encode and search, again where another thread or process has changed the database meanwhile."""
+        model, encoded = None, None
         for attempt in range(1, _ATTEMPTS + 1):
-            waiting = attempt == _ATTEMPTS  # hold the lock all the time, so that nothing can change meanwhile
-            with self._store.lock if waiting else nullcontext():
-                with self._store.lock:
-                    contents = self._latest()
-                    index, changes = contents.index, contents.changes
+            waiting = attempt == _ATTEMPTS  # hold the lock and the state of the file all the time
+            with self._snapshot() if waiting else nullcontext():
+                with self._snapshot() as contents:
+                    index, state = contents.index, (contents.changes, contents.generation)
                     subset = contents.chosen(ids, where)
+                    if encoded is None or model is not self.model:
+                        model, encoded = self.model, None
+                queries, rescoring = encoded = encode(model) if encoded is None else encoded
                 weights = self._weights(index, n_bits) if bit_weights is None else bit_weights
-                wanted = k if vectors is None else max(k, vectors[1])
+                wanted = k if rescoring is None else max(k, rescoring[1])
                 found, numbers = index.search(queries, wanted, n_bits=n_bits, bit_weights=weights, subset=subset)
-                with self._store.lock:
-                    if contents.changes != changes and not waiting:
-                        continue
-                    try:
-                        if vectors is not None:
-                            X, _, metric = vectors
+                with self._snapshot() as contents:
+                    if (contents.changes, contents.generation) == state and self.model is model:
+                        if rescoring is not None:
+                            X, _, metric = rescoring
                             found, numbers = rescored(X, numbers, contents.vectors, k=k, metric=metric)
                         return found, contents.ids_at(numbers)
-                    except Vanished:  # only where the file was changed between two statements
-                        continue
         raise RuntimeError("The database changes faster than it can be searched.")
 
     def _weights(self, index: Index, n_bits: int | None) -> NDArray[Any] | None:

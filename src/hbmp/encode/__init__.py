@@ -144,7 +144,7 @@ def encode_dataset(
     else:
         for part in missing:
             encode_part(model, part, job)
-    remove_leftovers(folder, {part.name for part in parts})
+    remove_leftovers(folder, {_DESCRIPTION, *(part.name for part in parts)})
     if _source_digest(parts) != description["source"]:
         raise ValueError(f"{source} changed while it was encoded; delete {folder} and encode it again.")
     n_rows = sum(part.stop - part.start for part in parts)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hbmp import hamming
 from hbmp._core.arrays import read_npy
 from hbmp._core.files import beside
-from hbmp._core.reading import reading
+from hbmp._core.reading import first_line, reading
 from hbmp.encode.images import cut_folder, encode_images, first_codes, read_images
 from hbmp.images.files import holds_images
 from hbmp.images.sources import image_columns, tables_in
@@ -149,10 +149,16 @@ def _check_columns(file: Path, schema: Any, column: str, kind: str) -> None:
 def encode_part(model: Any, part: Part, job: Job) -> int:
     """Encode one part and rename its file into place; return its number of rows."""
     # Each writer has a temporary file of its own, as a worker that was presumed dead may still write the same part.
-    with beside(Path(job.destination) / part.name) as beside_it:
-        rows = _write_part(model, part, job, beside_it)
-        with open(beside_it, "rb+") as file:
-            os.fsync(file.fileno())
+    path = Path(job.destination) / part.name
+    with beside(path) as beside_it:
+        try:
+            rows = _write_part(model, part, job, beside_it)
+            with open(beside_it, "rb+") as file:
+                os.fsync(file.fileno())
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            raise OSError(f"{path} cannot be written ({first_line(error)}).") from error
     return rows
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from filelock import FileLock
 
+from hbmp._core.files import naming
+
 Record = dict[str, Any]
 """One result line, as JSON holds it."""
 
@@ -134,7 +136,7 @@ def append(path: str | os.PathLike[str], record: Record) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, ensure_ascii=False, allow_nan=False, sort_keys=True).encode() + b"\n"
     # The lock is a separate file, because Windows blocks reads of a locked file.
-    with FileLock(path.with_name(f".{path.name}.lock")), open(path, "a+b") as file:
+    with FileLock(path.with_name(f".{path.name}.lock")), naming(path), open(path, "a+b") as file:
         file.seek(0)
         content = file.read()
         file.seek(content.rfind(b"\n") + 1)

@@ -5,8 +5,8 @@
              codes     int8    (n, n_bits)       -1 and +1; a score of zero is +1
 
 The graph is one Gemm per layer with Relu between, then the sign. A kernel function starts with its RBF features. With
-label scores a second last layer computes them; they vote on bits and enter label-aware queries. The bit weights are in
-the metadata of the file, as JSON under `hbmp.bit_weights`.
+label scores a second last layer computes them; they vote on bits and enter label-aware queries. Dithered bits have
+thresholds. The bit weights are in the metadata of the file, as JSON under `hbmp.bit_weights`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.files import write_into_place
+from hbmp.export.onnx_details import detail_scores
 from hbmp.functions.kernel import Kernel
+from hbmp.methods.hbmp.dither import LEAST
 from hbmp.methods.hbmp.encoder import BitEncoder
+from hbmp.methods.hbmp.label_queries import LabelQueries
 from hbmp.methods.hbmp.label_votes import CERTAIN, LabelVotes
 
 Layer = tuple[NDArray[Any], NDArray[Any]]
@@ -60,11 +63,6 @@ def to_onnx(model: Any, path: str | Path) -> Path:
     except ImportError:
         raise ImportError("to_onnx needs onnx: pip install 'hbmp[export]'.") from None
     check_is_fitted(model)
-    if getattr(model, "detail_bits_", 0):
-        raise ValueError(
-            f"The {model.detail_bits_} detail bits depend on one another, which ONNX cannot express simply. Fit with "
-            "detail_bits=0, or save this model with model.save(path)."
-        )
     function = getattr(model, "function_", model)
     kernel = function if isinstance(function, Kernel) else None
     proto = _encoder(model, _layers_of(model, kernel.linear_ if kernel else function), kernel)
@@ -148,26 +146,44 @@ def _votes(votes: LabelVotes, share: float, nodes: list[Any], constants: dict[st
     return "blended"
 
 
-def _queries(queries: Any, odds: str, nodes: list[Any], constants: dict[str, Any]) -> str:
+def _queries(queries: LabelQueries, odds: str, nodes: list[Any], constants: dict[str, Any]) -> str:
     """Add the nodes of label-aware queries, from log-odds and `label_scores`; return the name of their output."""
     from onnx import helper
 
-    from hbmp.methods.hbmp.label_queries import LEAST
-
-    constants |= {"label_vectors": queries.vectors, "least": np.float32(LEAST).reshape(())}
+    constants["label_vectors"] = queries.vectors
     steps: list[tuple[str, list[str], str]] = [
         ("Softmax" if queries.exclusive else "Sigmoid", ["label_scores"], "label_probabilities"),
         ("MatMul", ["label_probabilities", "label_vectors"], "wanted"),
         ("Add", [odds, "wanted"], "sum"),
-        ("Sign", [odds], "signs"),
-        ("Mul", ["signs", "sum"], "agreeing"),
-        ("Abs", [odds], "sizes"),
-        ("Mul", ["sizes", "least"], "floors"),
-        ("Max", ["agreeing", "floors"], "strengths"),
-        ("Mul", ["signs", "strengths"], "query_scores"),
     ]
     nodes += [helper.make_node(kind, inputs, [output]) for kind, inputs, output in steps]
-    return "query_scores"
+    return "sum"
+
+
+def _held(thresholds: NDArray[Any], odds: str, nodes: list[Any], constants: dict[str, Any]) -> str:
+    """Add the node that takes the thresholds off; return the name of its output."""
+    from onnx import helper
+
+    constants["thresholds"] = thresholds
+    nodes.append(helper.make_node("Sub", [odds, "thresholds"], ["held"]))
+    return "held"
+
+
+def _with_signs_of(scores: str, held: str, nodes: list[Any], constants: dict[str, Any]) -> str:
+    """Add the nodes of `dither.with_signs_of`; return the name of their output."""
+    from onnx import helper
+
+    constants["least"] = np.float32(LEAST).reshape(())
+    steps: list[tuple[str, list[str], str]] = [
+        ("Sign", [held], "signs"),
+        ("Mul", ["signs", scores], "agreeing"),
+        ("Abs", [held], "sizes"),
+        ("Mul", ["sizes", "least"], "floors"),
+        ("Max", ["agreeing", "floors"], "strengths"),
+        ("Mul", ["signs", "strengths"], "signed"),
+    ]
+    nodes += [helper.make_node(kind, inputs, [output]) for kind, inputs, output in steps]
+    return "signed"
 
 
 def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
@@ -188,8 +204,16 @@ def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
         _label_scores(value, (weights[:, columns.labels], bias[columns.labels]), nodes, constants)
         if encoder.label_share > 0:
             scores = _votes(encoder.votes, encoder.label_share, nodes, constants)
-        if encoder.queries is not None:
-            scores = _queries(encoder.queries, scores, nodes, constants)
+    held = scores
+    if encoder.thresholds is not None:
+        held = _held(encoder.thresholds, scores, nodes, constants)
+    if encoder.queries is not None:
+        scores = _queries(encoder.queries, scores, nodes, constants)
+    if scores != held:
+        scores = _with_signs_of(scores, held, nodes, constants)
+    if encoder.detail is not None:
+        details = detail_scores(encoder.detail, scores, nodes, constants)
+        nodes.append(helper.make_node("Concat", [scores, details], [scores := "all_scores"], axis=1))
     nodes.append(helper.make_node("Identity", [scores], ["scores"]))
     nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
     nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))
@@ -202,7 +226,7 @@ def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
             helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", model.n_bits]),
             helper.make_tensor_value_info("codes", TensorProto.INT8, ["n", model.n_bits]),
         ],
-        [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
+        [numpy_helper.from_array(np.array(array, order="C"), name) for name, array in constants.items()],
     )
     opset = [helper.make_opsetid("", _OPSET)]
     return helper.make_model(graph, producer_name="hbmp", opset_imports=opset, ir_version=_IR_VERSION)

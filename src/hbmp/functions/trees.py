@@ -13,6 +13,7 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 
+from hbmp._core.progress import tracked
 from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp.functions._shared.base import HashFunction
 from hbmp.functions._shared.forest import MOST_LEAVES, leaf_of, splits_and_leaves
@@ -86,13 +87,12 @@ class Trees(HashFunction):
     ) -> Self:
         """Grow an ensemble for each bit. The weights of the bits are not used."""
         from threadpoolctl import threadpool_limits
-        from tqdm import tqdm
 
         rng = as_generator(random_state)
         trees, bit_of_tree = [], []
         self.base_ = np.zeros(targets.shape[1], dtype=np.float32)
         bits = range(targets.shape[1])
-        for bit in tqdm(bits, desc="trees", unit="bit", disable=None if self.verbose else True, leave=False):
+        for bit in tracked("trees", bits, show=self.verbose):
             if (targets[:, bit] == targets[0, bit]).all():
                 self.base_[bit] = targets[0, bit]  # a constant bit needs no trees
                 continue

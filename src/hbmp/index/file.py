@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp._core.files import beside
+from hbmp._core.files import naming as named
 
 FORMAT = 2
 DTYPES = ("|u1", "<u2", "<i4", "<i8", "<f4", "<f8")  # all that an index file may hold
@@ -45,7 +46,7 @@ class Damaged(Exception):
 def write(path: str | os.PathLike, header: dict, arrays: dict[str, NDArray]) -> None:
     """Write header and arrays beside `path` and rename the file into place."""
     sections, start = _lay_out(header, arrays)
-    with replacing(path) as temporary, open(temporary, "wb") as file:
+    with replacing(path) as temporary, named(path), open(temporary, "wb") as file:
         digest = hashlib.sha256()
         for piece in _pieces(start, sections, arrays):
             digest.update(piece)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from hbmp import hamming
 
-_SMALLEST_PLAIN = 1e-30  # multiples of a smaller weight may be equal as float32, although the counts of bits differ
 _FLOAT32_SLACK = 4e-6  # relative; covers the float32 arithmetic of FAISS and the rounding of distances to float32
 
 
@@ -35,7 +34,8 @@ class QueryBatch:
         n_bits = queries.shape[1]
         vectors = np.zeros((len(queries), 8 * hamming.bytes_for(n_bits)))
         vectors[:, :n_bits] = products
-        equal_weights = bit_weights[0] > _SMALLEST_PLAIN and (bit_weights == bit_weights[0]).all()
+        # Below, different numbers of bits have equal distances as float32, and the order of ids decides between them.
+        equal_weights = bit_weights[0] >= np.finfo(np.float32).tiny and (bit_weights == bit_weights[0]).all()
         plain = equal_weights and (queries.dtype == np.int8 or (np.abs(queries) == 1).all())
         return cls(vectors, offsets, np.packbits(queries > 0, axis=1, bitorder="little") if plain else None)
 

@@ -2,10 +2,14 @@
 
 from hbmp.methods._shared.making import make_method as make_method
 from hbmp.methods._shared.making import make_piece as make_piece
+from hbmp.methods.adsh import ADSH as ADSH
 from hbmp.methods.bihalf import BiHalf as BiHalf
 from hbmp.methods.cca_itq import CCAITQ as CCAITQ
+from hbmp.methods.cibhash import CIBHash as CIBHash
 from hbmp.methods.cnnh import CNNH as CNNH
+from hbmp.methods.crovca import CroVCA as CroVCA
 from hbmp.methods.csq import CSQ as CSQ
+from hbmp.methods.dch import DCH as DCH
 from hbmp.methods.dpn import DPN as DPN
 from hbmp.methods.dpsh import DPSH as DPSH
 from hbmp.methods.drsch import DRSCH as DRSCH
@@ -19,13 +23,16 @@ from hbmp.methods.hyp2 import HyP2 as HyP2
 from hbmp.methods.itq import ITQ as ITQ
 from hbmp.methods.ksh import KSH as KSH
 from hbmp.methods.lsh import LSH as LSH
+from hbmp.methods.mdsh import MDSH as MDSH
 from hbmp.methods.mihash import MIHash as MIHash
+from hbmp.methods.nhl import NHL as NHL
 from hbmp.methods.orthohash import OrthoHash as OrthoHash
 from hbmp.methods.pca_rotation import PCARotation as PCARotation
 from hbmp.methods.pca_sign import PCASign as PCASign
 from hbmp.methods.sdh import SDH as SDH
 from hbmp.methods.sdr import SDR as SDR
 from hbmp.methods.sh import SH as SH
+from hbmp.methods.shc import SHC as SHC
 from hbmp.methods.structhash import StructHash as StructHash
 from hbmp.methods.triplet_bqp import TripletBQP as TripletBQP
 from hbmp.methods.tsh import TSH as TSH

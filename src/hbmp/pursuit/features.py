@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from hbmp._core.progress import parts
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.fit import solve_weights
 from hbmp.pursuit.sweeps import sweep_codes
@@ -68,7 +69,7 @@ def refine(
     squares = float(np.square(points).sum(dtype=np.float64))
     atoms, unexplained = _fit(codes, points, squares)
     left = [unexplained]
-    for _ in range(n_iter):
+    for _ in parts(range(n_iter)):
         codes = choose_codes(points @ atoms.T, overlaps_of(atoms), coupling, start=codes, sweeps=2)
         atoms, unexplained = _fit(codes, points, squares)
         left.append(unexplained)

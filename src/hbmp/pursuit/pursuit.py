@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
+from hbmp._core.progress import parts, shown, steps
 from hbmp.pursuit.bqp import improve_starts, one_flip
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.fit import SMALL_ITEMS, Fit, solve_weights
@@ -121,10 +121,10 @@ def infer_codes(
     weights = item_weights_from(item_weights, operator.affinity.counts_)
     fit = Fit(operator, weights, diagonal=diagonal, scale=settings.scale, intercept=intercept)
     pursuit = _Pursuit(fit, settings, np.random.default_rng(random_state))
-    with threadpool_limits(1 if operator.n_items <= SMALL_ITEMS else None, user_api="blas"):
-        pursuit.run(progress)
-        for _ in range(refine):
-            pursuit.refine()
+    one = operator.n_items <= SMALL_ITEMS
+    with shown("target codes", progress), threadpool_limits(1 if one else None, user_api="blas"):
+        for take in parts([pursuit.run, *[pursuit.refine] * refine]):
+            take()
     return pursuit.code_book(operator.affinity)
 
 
@@ -140,13 +140,12 @@ class _Pursuit:
         self.residuals: list[float] = []
         self._set_weights()
 
-    def run(self, progress: bool) -> None:
+    def run(self) -> None:
         """Add bits until there are `limit`, or the residual is small enough."""
-        bits = range(self.settings.limit)
-        for _ in tqdm(bits, desc="bits", unit="bit", disable=None if progress else True, leave=False):
-            if self._is_enough():
-                break
-            self._add_bit()
+        with steps(self.settings.limit, "bit") as done:
+            while self.fit.n_bits < self.settings.limit and not self._is_enough():
+                self._add_bit()
+                done()
 
     def _is_enough(self) -> bool:
         enough, n_items = self.settings.enough, self.fit.operator.n_items
@@ -230,7 +229,7 @@ class _Pursuit:
     def refine(self) -> None:
         """One cyclic pass: search each bit again from its value, given all others; keep it if the residual falls."""
         fit = self.fit
-        for position in range(fit.free, fit.directions.shape[1]):
+        for position in parts(range(fit.free, fit.directions.shape[1])):
             others = np.delete(np.arange(fit.directions.shape[1]), position)
             before, best = fit.directions[:, position].copy(), fit.residual(self.weights)
             fit.weights = self._weights_without(position, others)

@@ -1,4 +1,4 @@
-"""Score a saved model on features or images and their labels: mAP, and NDCG where relevance has grades.
+"""Score a saved model on features, texts or images and their labels: mAP, and NDCG where relevance has grades.
 
 Queries are drawn from the data, or given with --query-data; all other rows are searched. Pass data that the model was
 not fitted on: the command cannot check this.
@@ -6,7 +6,7 @@ not fitted on: the command cannot check this.
 
 from __future__ import annotations
 
-from hbmp.app.commands.fit import DATA
+from hbmp.app.commands.fit import COLUMN, DATA
 
 EXAMPLE = "hbmp evaluate digits-16 digits --queries 300"
 
@@ -15,8 +15,11 @@ def add_arguments(parser) -> None:
     """A model, data, and the evaluation settings."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
+    parser.add_argument("--column", metavar="NAME", help=COLUMN)
     parser.add_argument(
-        "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
+        "--labels",
+        metavar="FILE",
+        help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label; a column beside texts",
     )
     parser.add_argument("--query-data", metavar="FILE", help="your own queries; then all of DATA is searched")
     parser.add_argument("--query-labels", metavar="FILE", help="labels of the queries")
@@ -34,15 +37,15 @@ def run(options) -> None:
     import json
 
     from hbmp import evaluate, load
-    from hbmp.app.inputs import inputs_for, read_with_queries, rows_or_share
+    from hbmp.app.inputs import read_with_queries, rows_or_share, vectors_for
 
     model = load(options.model)
     data, queries = read_with_queries(options, images=True)
     found = evaluate(
         model,
-        inputs_for(model, data, options.data),
+        vectors_for(model, data, options.data),
         data.labels,
-        query_X=None if queries is None else inputs_for(model, queries, options.query_data),
+        query_X=None if queries is None else vectors_for(model, queries, options.query_data),
         query_y=None if queries is None else queries.labels,
         queries=rows_or_share(options.queries),
         cutoff=options.cutoff,

@@ -1,23 +1,32 @@
-"""Fit a method on features or images and their labels, and save the model with a card.
+"""Fit a method on features, texts or pictures, with or without labels, and save the model with a card.
 
-Images come as a folder with one subfolder per class, or with lines of file,label in its labels.csv or in --labels. Some
-rows are held out as queries; the card has their scores against all other rows, the checksum of the data, the settings,
-the seed and the command.
+Texts are a column of a CSV, Parquet or JSON lines file, or the lines of a .txt file. They are encoded as vectors first,
+and the model remembers the encoder. Pictures with labels train a network; they come as a folder with one subfolder per
+class, or with lines of file,label in its labels.csv or in --labels. Pictures without labels, or with --encoder, are
+encoded by a pretrained network. Some rows are held out as queries; the card has their scores against all other rows,
+the checksum of the data, the settings, the seed and the command.
 """
 
 from __future__ import annotations
 
+from hbmp.app.commands.features import ENCODER
+
 EXAMPLE = "hbmp fit digits --bits 16 -o digits-16"
-DATA = "features: .npy, .npz, .parquet, .csv, a folder; a folder of images; or a data set"
+DATA = "features: .npy, .npz, .parquet, .csv, a folder; texts: a table with --column; a folder of images; or a data set"
+COLUMN = "the column of texts, where DATA is a table of texts (default: text, or body)"
 
 
 def add_arguments(parser) -> None:
     """Data, the method with its settings, and the output."""
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the model directory to write")
+    parser.add_argument("--column", metavar="NAME", help=COLUMN)
     parser.add_argument(
-        "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label"
+        "--labels",
+        metavar="FILE",
+        help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label; a column beside texts",
     )
+    parser.add_argument("--encoder", metavar="NAME", help=f"{ENCODER}; features: the encoder that made them")
     parser.add_argument("--method", default="hbmp", metavar="NAME", help="see `hbmp list methods` (default: hbmp)")
     parser.add_argument("--bits", type=int, default=32, metavar="N", help="length of the codes (default: 32)")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the method")
@@ -46,7 +55,6 @@ def run(options) -> None:
     """Hold rows out, fit on the others, score, save, write the card."""
     import json
     import shlex
-    import sys
     import time
     from typing import Any
 
@@ -54,6 +62,7 @@ def run(options) -> None:
 
     from hbmp import evaluate
     from hbmp._core.model_directory import check_free
+    from hbmp._core.progress import shown
     from hbmp.app.card import write_card
     from hbmp.app.inputs import read_data, rows_or_share
     from hbmp.app.inputs.images import need_labels, without_unreadable
@@ -63,20 +72,22 @@ def run(options) -> None:
 
     check_free(options.output)
     check_folder(options.output)
-    data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)
-    need_labels(data, options.data)
-    words = [*options.set, *_network_words(options, data)]
+    data = read_data(options.data, options.labels, column=options.column, data_dir=options.data_dir, images=True)
+    encoder = _encoder(options, data)
+    need_labels(data, options.data, options.method, options.set)
+    words = [*options.set, *(_network_words(options, data) if encoder is None else ())]
     model = make_from_words(options.method, options.bits, words, seed=options.seed, device=options.device)
     data = without_unreadable(data, options.on_error)
-    X: Any = data.images if data.features is None else np.asanyarray(data.features)
+    X: Any = _vectors(data, encoder)
     y = data.labels
-    if "verbose" in model.get_params():
-        model.set_params(verbose=sys.stderr.isatty())
     drawn: dict[str, Any] = {"queries": rows_or_share(options.holdout), "seed": options.seed}
     rows = one_model.hold_out(X, y, **drawn).database if drawn["queries"] != 0 else np.arange(len(X))
     started = time.perf_counter()
-    model.fit(X[rows], None if y is None else y[rows])
+    with shown(options.method):
+        model.fit(X[rows], None if y is None else y[rows])
     seconds = time.perf_counter() - started
+    if encoder is not None:
+        model.with_encoder(encoder)
     about: dict[str, Any] = {
         "name": data.name,
         "note": "The queries were held out; the model was fitted on the other rows.",
@@ -89,9 +100,47 @@ def run(options) -> None:
         done = {"model": options.output, "card": str(card), "rows": len(rows), "fit_seconds": round(seconds, 3)}
         print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))
         return
-    kind = "images" if data.features is None else "rows"
-    fitted = f"{type(model).__name__} of {model.n_bits} bits, fitted on {len(rows):,} {kind} in {seconds:.1f} s"
+    kind = "texts" if data.texts is not None else "images" if data.images is not None else "rows"
+    encoded = f", encoded by {encoder.about()}" if encoder is not None else ""
+    fitted = (
+        f"{type(model).__name__} of {model.n_bits} bits, fitted on {len(rows):,} {kind} in {seconds:.1f} s{encoded}"
+    )
     print(f"{options.output}: {fitted}." + (f"\n\n{found.to_markdown()}" if found else ""))
+
+
+def _encoder(options, data):
+    """The encoder of texts, of pictures without labels, or the one that is named; None where a network is trained."""
+    from hbmp.app.encoder_choice import encoder_of
+
+    device = options.device
+    if data.features is not None:
+        if options.encoder is None:
+            return None
+        from hbmp import encoders
+
+        return encoders.get(options.encoder)
+    if data.texts is not None:
+        found = encoder_of("texts", options.encoder, options.backbone, device=device)
+    elif options.encoder is not None or data.labels is None:
+        found = encoder_of("images", options.encoder, options.backbone, device=device)
+    else:
+        return None
+    if options.epochs is not None:
+        raise ValueError(
+            f"--epochs is for training a network on labelled images, and {options.data} is encoded by {found!r}."
+        )
+    return found
+
+
+def _vectors(data, encoder):
+    """Features, images for a network, or the vectors of texts or images."""
+    import numpy as np
+
+    if data.features is not None:
+        return np.asanyarray(data.features)
+    if encoder is None:
+        return data.images
+    return encoder.encode(data.images if data.texts is None else data.texts, progress=True)
 
 
 def _network_words(options, data) -> list[str]:

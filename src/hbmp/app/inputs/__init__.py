@@ -1,8 +1,8 @@
-"""Data of the command line: features or images, and labels, from files, folders or named data sets.
+"""Data of the command line: features, images or texts, and labels, from files, folders or named data sets.
 
-Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row per item; images as a folder or in Parquet. Labels
-come with them, or in a separate file as .npy, .npz, Parquet, CSV or plain text: one class per row, a matrix of 0 and 1,
-or lists like `sea;sand`.
+Features come as .npy (memory-mapped), .npz, Parquet or CSV, one row per item; images as a folder or in Parquet; texts
+as a column of CSV, Parquet or JSON lines, or as the lines of a .txt file. Labels come with them, or in a separate file
+as .npy, .npz, Parquet, CSV or plain text: one class per row, a matrix of 0 and 1, or lists like `sea;sand`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from hbmp import datasets
 from hbmp._core.arrays import as_features, as_labels, read_npy, read_npz
+from hbmp.app.inputs.for_models import inputs_for, vectors_for
 from hbmp.app.inputs.images import (
     files_as_images,
     folder_of_images,
@@ -23,7 +24,9 @@ from hbmp.app.inputs.images import (
     parquet_of_images,
     with_images,
 )
+from hbmp.app.inputs.item_table import TEXT_ENDINGS, ItemTable
 from hbmp.app.inputs.tables import LABEL_NAMES, csv_features, csv_labels, text_labels
+from hbmp.app.inputs.texts import holds_texts, read_texts
 from hbmp.datasets import Data
 from hbmp.datasets.image_folder import names_files
 from hbmp.hasher import Hasher
@@ -31,18 +34,38 @@ from hbmp.images.files import is_image_file
 
 FEATURES = (".npy", ".npz", ".parquet", ".pq", ".csv", ".tsv")
 LABELS = (*FEATURES, ".txt")
+__all__ = [
+    "in_the_same_columns",
+    "inputs_for",
+    "read_data",
+    "read_features",
+    "read_labels",
+    "read_queries",
+    "read_with_queries",
+    "rows_or_share",
+    "vectors_for",
+]
 _KINDS = ("no labels", "classes", "multi-label rows")
 _FEATURE_NAMES = ("features", "X", "x", "embeddings", "data")
 
 
-def read_data(source, labels=None, *, data_dir=None, images: bool = False) -> Data:
+def read_data(source, labels=None, *, column: str | None = None, data_dir=None, images: bool = False) -> Data:
     """Read features and their labels, if any; a file of labels has precedence over labels with the features.
 
     `source` is a file of features, a folder with `features.npy`, or the name of a data set (`hbmp list datasets`). With
-    `images` it may be a folder of images, Parquet with a column `image`, or an image; these become `hbmp.Images`.
+    `images` it may be a folder of images, Parquet with a column `image`, or an image; these become `hbmp.Images`. It
+    may also be a table of texts in `column`; `labels` may then name another column.
     """
     path = Path(source)
-    if not path.exists():
+    if column is not None and not path.is_file():
+        raise ValueError(f"--column names a column of texts, and {source} is not a file.")
+    if path.is_file() and holds_texts(path, column):
+        if not images:
+            raise ValueError(_takes_features(path, "holds texts"))
+        in_table = labels is not None and str(labels) in ItemTable(path).names
+        data = read_texts(path, column, str(labels) if in_table else None)
+        labels = None if in_table else labels
+    elif not path.exists():
         data = _by_name(str(source), data_dir, images)
     elif path.is_dir():
         data = _folder(path, labels, images)
@@ -63,10 +86,15 @@ def read_features(source, *, data_dir=None) -> np.ndarray:
     return np.asanyarray(read_data(source, data_dir=data_dir).features)
 
 
-def read_queries(sources: Sequence[str], *, data_dir=None) -> Data:
-    """Read queries: features or images from one source, or several image files."""
+def read_queries(
+    sources: Sequence[str], *, model: Hasher | None = None, column: str | None = None, data_dir=None
+) -> Data:
+    """Read queries: features, images or texts from one source, several image files, or, for a model of texts, words."""
+    takes_texts = getattr(getattr(model, "input_encoder_", None), "takes", "") == "texts"
+    if takes_texts and not any(_names_a_place(source, data_dir) for source in sources):
+        return Data(name="texts", labels=None, texts=list(sources))
     if len(sources) == 1:
-        return read_data(sources[0], data_dir=data_dir, images=True)
+        return read_data(sources[0], column=column, data_dir=data_dir, images=True)
     return files_as_images(sources)
 
 
@@ -93,40 +121,15 @@ def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
     raise ValueError(f"{path} is not a file of labels; these end in {', '.join(LABELS)}.")
 
 
-def read_ids(path) -> np.ndarray:
-    """Read ids, (n,) int64."""
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"There is no file of ids {path}.")
-    values = read_npy(path) if path.suffix.lower() == ".npy" else read_labels(path)[0]
-    if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"Ids are whole numbers, one per row; {path} holds {values.dtype} of shape {values.shape}.")
-    return np.asarray(values, dtype=np.int64)
-
-
-def inputs_for(model: Hasher, data: Data, source):
-    """The input of a fitted model: features (n, d), or `hbmp.Images`."""
-    if model.fitted_on_images:
-        if data.images is None:
-            raise ValueError(f"{source} holds features, but the model takes images: give a folder of images.")
-        return with_images(data).images
-    if data.features is None:
-        holds = "is an image" if is_image_file(source) else "holds images"
-        raise ValueError(
-            f"{source} {holds}, but the model takes vectors of {model.n_features_in_} features: give features of "
-            "the network it was fitted on, or fit a model on images."
-        )
-    return np.asanyarray(data.features)
-
-
 def read_with_queries(options, *, images: bool = False) -> tuple[Data, Data | None]:
     """Read the data of a command line and those of `--query-data`, with labels in the same columns."""
-    data = read_data(options.data, options.labels, data_dir=options.data_dir, images=images)
+    settings = {"column": getattr(options, "column", None), "data_dir": options.data_dir, "images": images}
+    data = read_data(options.data, options.labels, **settings)
     if options.query_data is None:
         if options.query_labels is not None:
             raise ValueError("--query-labels needs --query-data.")
         return data, None
-    queries = read_data(options.query_data, options.query_labels, data_dir=options.data_dir, images=images)
+    queries = read_data(options.query_data, options.query_labels, **settings)
     return in_the_same_columns(data, queries)
 
 
@@ -151,6 +154,12 @@ def in_the_same_columns(first: Data, second: Data) -> tuple[Data, Data]:
         return first, second
     union = tuple(sorted({*first.label_names, *second.label_names}))
     return _over(union, first), _over(union, second)
+
+
+def _names_a_place(source: str, data_dir) -> bool:
+    """Whether a query is the name of a file, a folder or a data set rather than a text."""
+    known = Path(source).suffix.lower() in (*LABELS, *TEXT_ENDINGS) or is_image_file(source)
+    return (known and " " not in source) or Path(source).exists() or source in datasets.names()
 
 
 def _over(names: tuple[str, ...], data: Data) -> Data:
@@ -227,6 +236,6 @@ def _names_in(arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
 
 def _takes_features(place, what: str) -> str:
     return (
-        f"{place} {what}, but features are needed here: compute them with a network and save them as .npy. "
-        "`hbmp fit`, `index`, `search`, `evaluate` and `serve` take images."
+        f"{place} {what}, but features are needed here: compute them with `hbmp features`. `hbmp fit`, `index`, "
+        "`search`, `evaluate` and `serve` take texts and images."
     )

@@ -18,6 +18,7 @@ import numpy as np
 from hbmp._core.parquet import parquet_labels
 from hbmp.datasets import Data
 from hbmp.datasets.image_folder import from_table, names_files
+from hbmp.hasher import get_method
 from hbmp.images import Images, as_images, is_images
 from hbmp.images.files import holds_images, is_image_file
 from hbmp.images.sources import column_names, parquet_files
@@ -89,12 +90,16 @@ def without_unreadable(data: Data, on_error: str) -> Data:
     )
 
 
-def need_labels(data: Data, source) -> None:
-    """Refuse images without labels, as networks learn from labels."""
-    if data.features is None and data.labels is None:
+def need_labels(data: Data, source, method: str, words: Sequence[str]) -> None:
+    """Refuse images or texts without labels where the method or a network needs them, before they are encoded."""
+    if data.features is not None or data.labels is not None:
+        return
+    trained = any(word.startswith("function=") and "network" in word for word in words)
+    if get_method(method).supervised or trained:
+        learner = "a network" if trained else repr(method)
         raise ValueError(
-            f"The images of {source} have no labels: use one subfolder per class, or pass lines of file,label with "
-            "--labels FILE; in Parquet, use a column 'label'."
+            f"The {'texts' if data.texts is not None else 'images'} of {source} have no labels, from which {learner} "
+            "learns: use one subfolder per class, a column of labels beside texts, or --labels FILE."
         )
 
 

@@ -43,7 +43,8 @@ def csv_features(path: Path) -> tuple[np.ndarray, np.ndarray | None, tuple[str, 
         )
     except ValueError as error:
         raise ValueError(
-            f"{path} must hold numbers in every feature column ({str(error).splitlines()[0].rstrip('.')})."
+            f"{path} must hold numbers in every feature column ({str(error).splitlines()[0].rstrip('.')}); "
+            "if it holds texts, name their column with --column."
         ) from error
     if not set(small) & set(LABEL_NAMES):
         return features, None, ()
@@ -58,7 +59,7 @@ def csv_labels(path: Path) -> Labels:
     named = [small.index(name) for name in LABEL_NAMES if name in small]
     if named or len(columns) == 1:
         column = named[0] if named else columns[0]
-        return _parse([_cell(row, column) for row in _rows(path, header is not None)], path)
+        return parse_labels([_cell(row, column) for row in _rows(path, header is not None)], path)
     rows = [[_cell(row, column) for column in columns] for row in _rows(path, header is not None)]
     if not columns or any(cell not in ("0", "1") for row in rows for cell in row):
         raise ValueError(
@@ -77,10 +78,10 @@ def text_labels(path: Path) -> Labels:
     widths = {len(row) for row in cells}
     if len(widths) == 1 and widths.pop() > 1 and all(cell in ("0", "1") for row in cells for cell in row):
         return np.array(cells).astype(np.uint8), ()
-    return _parse([line.strip() for line in lines], path)
+    return parse_labels([line.strip() for line in lines], path)
 
 
-def _parse(values: Sequence[str], path: Path) -> Labels:
+def parse_labels(values: Sequence[str], path: Path) -> Labels:
     """0/1 rows if any value is a list, else classes, as whole numbers if all are."""
     if not values:
         raise ValueError(f"{path} holds no labels.")

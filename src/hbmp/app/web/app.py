@@ -1,7 +1,9 @@
 """The routes: JSON to queries, queries to a `Collection`, results to JSON; and the page.
 
-    POST /encode /search     GET /items/random /items/{id} /items/{id}/picture     GET /info /codes /map
-    GET /healthz /metrics /openapi.json /docs                                      GET /  the page
+    POST /encode /search /search/batch            GET /info /facets /codes /map
+    GET /items/random /items/{id} /items/{id}/picture
+    POST /items /items/remove  DELETE /items/{id}     with a token only, see `changes`
+    GET /healthz /metrics /openapi.json /docs     GET /  the page
 
 Searches run in one thread per core, first come first served.
 """
@@ -22,18 +24,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from joblib import cpu_count
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hbmp
 from hbmp.app.web import schema
+from hbmp.app.web.changes import Changes, add_changes
 from hbmp.app.web.codes import CodeMap, class_codes
 from hbmp.app.web.connections import log_full_handles_once
 from hbmp.app.web.hosts import KnownHosts
 from hbmp.app.web.limits import Gate, Limits, check_image, read_body, refusal
 from hbmp.app.web.measures import MEDIA_TYPE, Measured, Measures
-from hbmp.app.web.search import Collection, Refused
+from hbmp.app.web.queries import Refused
+from hbmp.app.web.search import Collection
 
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {
@@ -52,7 +56,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "Busy; Retry-After holds the seconds to wait",
     }.items()
 }
-_Query = TypeVar("_Query", bound=schema.Source)
+_Body = TypeVar("_Body", bound=BaseModel)
 
 
 def create_app(
@@ -83,7 +87,8 @@ def create_app(
     app = FastAPI(
         title="hbmp", version=hbmp.__version__, description=about, docs_url=None, redoc_url=None, lifespan=life
     )
-    measures = Measures(len(collection.database))
+    measures = Measures(lambda: len(collection.database))
+    changes = Changes(collection, allowed=token is not None)
     app.add_middleware(Gate, limits=limits, token=token)
     app.add_middleware(KnownHosts, host=host, names=allowed_hosts)
     app.add_middleware(Measured, measures=measures)
@@ -93,9 +98,11 @@ def create_app(
     async def in_thread(work: Callable, *arguments) -> Any:
         return await anyio.to_thread.run_sync(work, *arguments, limiter=threads)
 
-    async def respond(request: Request, kind: type[_Query], answer: Callable) -> JSONResponse:
-        query, image = await _read(request, kind, limits)
+    async def respond(request: Request, kind: type[_Body], answer: Callable, *, images: bool = True) -> JSONResponse:
+        query, image = await _read(request, kind, limits, images=images)
         return JSONResponse(await in_thread(_with_file, answer, query, image))
+
+    add_changes(app, changes, respond, in_thread, _REFUSALS)
 
     @app.post(
         "/encode", responses={200: {"model": schema.Encoded}, **_REFUSALS}, openapi_extra=schema.body(schema.Source)
@@ -111,27 +118,40 @@ def create_app(
         """The nearest items to a vector, an image, an item or scores."""
         return await respond(request, schema.Query, collection.search)
 
+    batch = schema.body(schema.Batch)
+
+    @app.post("/search/batch", responses={200: {"model": schema.Answers}, **_REFUSALS}, openapi_extra=batch)
+    async def search_batch(request: Request) -> Response:
+        """The nearest items to many vectors, texts, items or scores."""
+        return await respond(request, schema.Batch, collection.search_batch, images=False)
+
     @app.get("/items/random", response_model=schema.Item)
     async def random_item() -> Response:
         """A random item of the database."""
-        return JSONResponse(await in_thread(collection.item, collection.random_id()))
+        return JSONResponse(await in_thread(lambda: collection.item(collection.random_id())))
 
-    @app.get("/items/{item_id}", responses={200: {"model": schema.Item}, 404: {"model": schema.Refusal}})
-    async def item(item_id: int) -> Response:
-        """An item: its label, its code, and its features if they are available."""
-        return JSONResponse(await in_thread(collection.item, item_id))
-
-    @app.get("/items/{item_id}/picture", response_class=Response)
-    async def picture(item_id: int) -> Response:
+    @app.get("/items/{item_id:path}/picture", response_class=Response)
+    async def picture(item_id: str) -> Response:
         """An item's thumbnail, or bars of its features or bits."""
         content, media_type = await in_thread(collection.draw, item_id)
-        return Response(content, media_type=media_type, headers={"Cache-Control": "private, max-age=3600"})
+        return Response(content, media_type=media_type, headers={"Cache-Control": "private, max-age=60"})
+
+    @app.get("/items/{item_id:path}", responses={200: {"model": schema.Item}, 404: {"model": schema.Refusal}})
+    async def item(item_id: str) -> Response:
+        """An item: its label, what it carries, its code, and its features if they are available."""
+        return JSONResponse(await in_thread(collection.item, item_id))
 
     @app.get("/info")
     async def info() -> Response:
         """The method, sizes, weights, and the limits of a request."""
         sizes = {"upload_bytes": limits.upload_bytes, "json_bytes": limits.json_bytes, "pixels": limits.pixels}
-        return JSONResponse({**collection.about(), "limits": sizes, "map": with_map})
+        about = await in_thread(collection.about)
+        return JSONResponse({**about, "limits": sizes, "map": with_map, "changes": changes.allowed})
+
+    @app.get("/facets")
+    async def facets() -> Response:
+        """Columns with few values, for filters: each value with the number of its items."""
+        return JSONResponse(await in_thread(collection.facets))
 
     @app.get("/codes")
     async def codes() -> Response:
@@ -146,19 +166,21 @@ def create_app(
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
         """Whether the server is up; needs no token."""
-        return {"status": "ok", "items": len(collection.database)}
+        return {"status": "ok", "items": await anyio.to_thread.run_sync(len, collection.database)}
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Counters for Prometheus."""
-        return Response(measures.text(), media_type=MEDIA_TYPE)
+        return Response(await anyio.to_thread.run_sync(measures.text), media_type=MEDIA_TYPE)
 
     return app
 
 
-async def _read(request: Request, kind: type[_Query], limits: Limits) -> tuple[_Query, bytes | None]:
-    """The query of a request, checked, and its image."""
+async def _read(request: Request, kind: type[_Body], limits: Limits, *, images: bool) -> tuple[_Body, bytes | None]:
+    """The content of a request, checked, and its image."""
     content, image = await read_body(request, limits)
+    if not images and not isinstance(content, bytes):
+        raise Refused("This route takes JSON, not a form.", 415)
     if image is not None:
         check_image(image, limits)
     elif isinstance(content, dict):
@@ -171,7 +193,7 @@ async def _read(request: Request, kind: type[_Query], limits: Limits) -> tuple[_
         raise Refused(_sentence(error.errors())) from None
 
 
-def _with_file(answer: Callable, query: schema.Source, image: bytes | None) -> dict[str, Any]:
+def _with_file(answer: Callable, query: BaseModel, image: bytes | None) -> dict[str, Any]:
     """Pass an image on as a file, so that the model decodes it as in training."""
     if image is None:
         return answer(query)
@@ -183,7 +205,7 @@ def _with_file(answer: Callable, query: schema.Source, image: bytes | None) -> d
 
 def _sentence(errors) -> str:
     first = errors[0]
-    place = ".".join(str(part) for part in first["loc"]) or "the body"
+    place = ".".join(str(part) for part in first["loc"] if part not in ("int", "str", "bool", "float")) or "the body"
     found = repr(first.get("input"))
     what = first["msg"][:1].lower() + first["msg"][1:]
     return f"In {place}: {what}, found {found if len(found) <= 60 else found[:57] + '…'}."

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hbmp.app.web.search import Refused
+from hbmp.app.web.queries import Refused
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")  # decoders that an uploaded file may reach
 _OPEN = ("/", "/healthz", "/docs")  # the page holds no data and has a form for the token

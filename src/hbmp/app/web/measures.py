@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,7 +15,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Measures:
     """The metrics of one server, in a registry of its own."""
 
-    def __init__(self, n_items: int):
+    def __init__(self, n_items: Callable[[], int]):
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "hbmp_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
@@ -27,7 +28,7 @@ class Measures:
             registry=self.registry,
         )
         self.inside = Gauge("hbmp_requests_in_flight", "Requests being answered.", registry=self.registry)
-        Gauge("hbmp_items", "Items in the database.", registry=self.registry).set(n_items)
+        Gauge("hbmp_items", "Items in the database.", registry=self.registry).set_function(n_items)
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
@@ -60,6 +61,6 @@ class Measured:
         finally:
             self.measures.inside.dec()
             route = getattr(scope.get("route"), "path", "other")
-            method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD") else "other"
+            method = scope["method"] if scope["method"] in ("GET", "POST", "DELETE", "HEAD") else "other"
             self.measures.requests.labels(method, route, str(status)).inc()
             self.measures.seconds.labels(route).observe(time.perf_counter() - started)

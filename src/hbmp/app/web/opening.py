@@ -26,7 +26,7 @@ def open_collection(options, limits: Limits) -> Collection:
         check_same(database.model, model, f"{options.model} and {options.index}")
         database.model = model
     features = None if options.features is None else read_features(options.features, data_dir=options.data_dir)
-    pictures = Pictures(database.ids, images=_images(options, database), features=features)
+    pictures = Pictures(database, images=_images(options, database), features=features, files=_has_files(database))
     return Collection(database, pictures, max_k=limits.k)
 
 
@@ -63,7 +63,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _images(options, database: Database):
-    """Pictures of the items: from the options, else the images that were indexed."""
+    """Pictures of the items from the options; None where there are none, or where the database's own files are used."""
     if options.thumbnails is not None:
         path = Path(options.thumbnails)
         if not path.is_file():
@@ -81,5 +81,8 @@ def _images(options, database: Database):
             "Pass their folder with --images.",
             file=sys.stderr,
         )
-        return None
-    return database.files.images()
+    return None
+
+
+def _has_files(database: Database) -> bool:
+    return database.files is not None and database.files.folder.is_dir()

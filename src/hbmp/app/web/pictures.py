@@ -1,16 +1,18 @@
 """Pictures of items: a thumbnail, else bars of the features, else bars of the bits.
 
-Rows of pictures and features are in the order of the ids; if there are more rows than items, the id is the row. The
-same rows serve real-valued queries by an item, because the database keeps only signs.
+Rows of given pictures and features are in the order of the ids; if there are more rows than items, the id is the row.
+Items that are added later have no such row. Without given pictures, the image files of the database are drawn.
 """
 
 from __future__ import annotations
 
 import io
 import zlib
+from typing import Any
 
 import numpy as np
 
+from hbmp.database import Database
 from hbmp.images import Images, as_images
 
 SIDE = 112  # pixels of a thumbnail
@@ -20,54 +22,78 @@ _BARS = 64  # at most, in a bar picture
 class Pictures:
     """Images, features, or neither, for the items of a database.
 
-    `ids` (n,) ascend; `images` is an `hbmp.Images`, a folder or an array of pixels; `features` is (n, d).
+    `images` is an `hbmp.Images`, a folder or an array of pixels; `features` is (n, d); `files`: draw the image files of
+    the database.
     """
 
-    def __init__(self, ids, *, images=None, features=None):
-        self._ids = ids
+    def __init__(self, database: Database, *, images=None, features=None, files: bool = False):
+        self._database = database
         self._images = None if images is None else _as_images(images)
-        self._features = features
-        self._image_rows = rows_of(ids, len(ids) if self._images is None else len(self._images), "pictures")
-        self._feature_rows = rows_of(ids, len(ids) if features is None else len(features), "rows of features")
+        self._features, self._files = features, files and self._images is None
+        self._image_rows = None if self._images is None else Rows(database.ids, len(self._images), "pictures")
+        self._feature_rows = None if features is None else Rows(database.ids, len(features), "rows of features")
 
     @property
     def kind(self) -> str:
         """Content of a picture: "image", "features" or "bits"."""
-        return "image" if self._images is not None else "features" if self._features is not None else "bits"
+        if self._images is not None or self._files:
+            return "image"
+        return "features" if self._features is not None or self._database.vectors is not None else "bits"
 
-    def image(self, place: int) -> Images | None:
+    def image(self, item_id: Any) -> Images | None:
         """The image of an item, as input of a model."""
-        return None if self._images is None else self._images[self._image_rows[[place]]]
+        if self._files:
+            (path,) = self._database.paths_of([item_id])
+            return None if path is None else Images.from_paths([path])
+        row = None if self._image_rows is None else self._image_rows.row_of(item_id)
+        return None if row is None or self._images is None else self._images[np.array([row])]
 
-    def features(self, place: int) -> np.ndarray | None:
-        """The features of an item, (1, d)."""
-        return None if self._features is None else np.asarray(self._features[self._feature_rows[[place]]])
+    def features(self, item_id: Any) -> np.ndarray | None:
+        """The features of an item, (1, d): those that were given, else the vectors that the database keeps."""
+        row = None if self._feature_rows is None else self._feature_rows.row_of(item_id)
+        if row is not None:
+            return np.asarray(self._features[np.array([row])])
+        return None if self._database.vectors is None else self._database.vectors_of([item_id])
 
-    def draw(self, place: int, code: np.ndarray) -> tuple[bytes, str]:
+    def draw(self, item_id: Any) -> tuple[bytes, str]:
         """The picture of an item as bytes, and its media type; an unreadable file raises `UnreadableImage`."""
-        if self._images is not None:
-            return thumbnail(self._images, int(self._image_rows[place])), "image/png"
-        features = self.features(place)
-        return bars(code if features is None else features[0]).encode(), "image/svg+xml"
+        image = self.image(item_id)
+        if image is not None:
+            return thumbnail(image), "image/png"
+        features = self.features(item_id)
+        values = self._database.codes([item_id]) if features is None else features
+        return bars(values[0]).encode(), "image/svg+xml"
 
 
-def rows_of(ids, n_rows: int, what: str) -> np.ndarray:
+class Rows:
     """The row of each item among n_rows: its position, or its id if there are more rows than items."""
-    if n_rows == len(ids):
-        return np.arange(n_rows)
-    if len(ids) and n_rows > int(ids[-1]) and n_rows > len(ids):
-        return np.asarray(ids)
-    raise ValueError(
-        f"The database holds {len(ids):,} items with ids up to {int(ids[-1]) if len(ids) else 0}, "
-        f"found {n_rows:,} {what}; give one per item, or one per id."
-    )
+
+    def __init__(self, ids: np.ndarray, n_rows: int, what: str):
+        numbers = ids.dtype != object
+        self._by_id = numbers and n_rows > len(ids) > 0 and n_rows > int(ids[-1])
+        if n_rows != len(ids) and not self._by_id:
+            up_to = f" with ids up to {int(ids[-1])}" if numbers and len(ids) else ""
+            raise ValueError(
+                f"The database holds {len(ids):,} items{up_to}, found {n_rows:,} {what}; give one per item, or one "
+                "per id."
+            )
+        self._n_rows, self._ids = n_rows, ids
+        self._places = {} if numbers else {one: place for place, one in enumerate(ids.tolist())}
+
+    def row_of(self, item_id: Any) -> int | None:
+        """The row of an item; None for one that came later."""
+        if self._by_id:
+            return item_id if 0 <= item_id < self._n_rows else None
+        if self._ids.dtype == object:
+            return self._places.get(item_id)
+        place = int(np.searchsorted(self._ids, item_id))
+        return place if place < len(self._ids) and self._ids[place] == item_id else None
 
 
-def thumbnail(images: Images, row: int) -> bytes:
+def thumbnail(one: Images) -> bytes:
     """PNG of one image, scaled and cropped to its centre; small arrays of pixels stay as they are."""
     from PIL import Image
 
-    one = images[[row]]
     pixels = one.pixels
     if pixels is None or min(pixels.shape[1:3]) > SIDE:
         pixels = one.decode([0], SIDE)

@@ -1,241 +1,272 @@
-"""From requests to neighbours: a query becomes scores and signs, which are searched in the index.
+"""From requests to neighbours: queries become scores and signs, which are searched in the database.
 
-A query is an item of the database, a vector, an image, or scores from `/encode`. Its first bits, a code of their own,
-are compared in one of three ways:
+The first bits of a query, a code of their own, are compared in one of three ways:
 
     plain      Σ_k [q_k ≠ u_k]
     weighted   Σ_k α_k [q_k ≠ u_k], α the best weights for that many bits
     real       scores instead of the query's signs, weighted: a bit near zero costs little
+
+With `rescore`, the vectors that the database keeps rank the nearest codes.
 """
 
 from __future__ import annotations
 
 import time
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hbmp import hamming
+from hbmp.app.web.looks import roles
 from hbmp.app.web.pictures import Pictures
-from hbmp.app.web.schema import Query, Source
+from hbmp.app.web.queries import Asked, Reader, Refused
+from hbmp.app.web.schema import Batch, How, Query, Source
 from hbmp.database import Database
-from hbmp.images import Images, UnreadableImage
+from hbmp.images import UnreadableImage
 
+_MOST_AT_ONCE = 1000  # queries of one batch
+_SINGLE = {"ids": "id", "scores": "scores"}
+_MOST_RESULTS = 100_000  # of one batch
 
-class Refused(ValueError):
-    """A request that is refused: the sentence and the HTTP status."""
-
-    def __init__(self, sentence: str, status: int = 422):
-        super().__init__(sentence)
-        self.status = status
+__all__ = ["Collection", "Refused"]
 
 
 class Collection:
     """A database with the pictures of its items.
 
-    `encode` and `search` take the content of a request and return values for JSON.
+    `encode`, `search` and `search_batch` take the content of a request and return values for JSON.
     """
 
     def __init__(self, database: Database, pictures: Pictures | None = None, *, max_k: int = 1000):
         self.database, self.max_k = database, max_k
-        self.model, self.index = database.model, database.index
-        self.pictures = Pictures(database.ids) if pictures is None else pictures
-        self.n_features: int | None = getattr(self.model, "n_features_in_", None)  # None for a model of images
-        self.weights_for = lru_cache(maxsize=None)(self._weights_for)
+        self.pictures = Pictures(database, files=database.has_files) if pictures is None else pictures
+        self.reader = Reader(database, self.pictures)
+        self._weights: dict[int, tuple[Any, NDArray[Any]]] = {}
 
     def about(self) -> dict[str, Any]:
         """Facts about the database for the page."""
+        database, shown = self.database, roles(self.database.columns)
+        words = shown["title"] is not None or shown["text"] is not None
         return {
-            "method": type(self.model).__name__,
-            "items": len(self.database),
-            "n_bits": self.index.n_bits,
-            "takes": "images" if self.n_features is None else "vectors",
-            "n_features": self.n_features,
-            "weights": self.index.bit_weights.tolist(),
-            "labelled": self.database.labels is not None,
-            "pictures": self.pictures.kind,
-            "scores_of_items": self._has_scores(),
+            "method": type(database.model).__name__,
+            "items": len(database),
+            "n_bits": database.index.n_bits,
+            "takes": self.reader.takes,
+            "n_features": self.reader.n_features,
+            "weights": database.index.bit_weights.tolist(),
+            "ids": "text" if database.id_type is str else "int",
+            "labelled": database.label_kind is not None,
+            "columns": database.columns,
+            "shown": shown,
+            "pictures": "text" if words and self.pictures.kind != "image" else self.pictures.kind,
+            "scores_of_items": self.reader.scores_of_items(),
+            "vectors": database.vectors,
             "max_k": self.max_k,
-            "source": self.database.source,
+            "source": database.source,
         }
 
-    def item(self, item_id: int) -> dict[str, Any]:
-        """An item: its label, its code, and its features if they are available."""
-        place = self.place(item_id)
-        (label,) = self.database.labels_of([item_id])
-        features = self.pictures.features(place)
+    def item(self, item_id: int | str) -> dict[str, Any]:
+        """An item: its label, what it carries, its code, and its features if they are available."""
+        known = self.reader.known(item_id)
+        features = self.pictures.features(known)
         return {
-            "id": item_id,
-            "label": label,
-            "name": self._name(place),
-            "code": self.index.codes([item_id])[0].tolist(),
+            "id": known,
+            "label": self.database.labels_of([known])[0],
+            "name": self.database.file_names_of([known])[0],
+            "payload": self.database.payload_of([known])[0] or {},
+            "code": self.database.codes([known])[0].tolist(),
             "features": None if features is None else features[0].astype(float).tolist(),
-            "picture": f"items/{item_id}/picture",
+            "picture": f"items/{quote(str(known), safe='')}/picture",
         }
 
-    def random_id(self) -> int:
+    def random_id(self) -> int | str:
         """The id of a random item."""
         if not len(self.database):
             raise Refused("The database is empty; index some items first.", 404)
-        return int(self.database.ids[np.random.default_rng().integers(len(self.database))])
+        found: list[int | str] = self.database.ids_at([np.random.default_rng().integers(len(self.database))]).tolist()
+        return found[0]
 
-    def draw(self, item_id: int) -> tuple[bytes, str]:
+    def draw(self, item_id: int | str) -> tuple[bytes, str]:
         """The picture of an item and its media type."""
-        place = self.place(item_id)
+        known = self.reader.known(item_id)
         try:
-            return self.pictures.draw(place, self.index.codes([item_id])[0])
+            return self.pictures.draw(known)
         except UnreadableImage as error:
-            raise Refused(self._lost(place), 404) from error
+            name = self.database.file_names_of([known])[0] or f"item {known}"
+            raise Refused(
+                f"The image of {name} is missing or cannot be read; restore it, or index the folder again.", 404
+            ) from error
 
-    def place(self, item_id: int) -> int:
-        """The position of an id among the items."""
-        place = int(np.searchsorted(self.database.ids, item_id))
-        if place >= len(self.database) or self.database.ids[place] != item_id:
-            raise Refused(f"There is no item {item_id}. GET /items/random returns one that exists.", 404)
-        return place
-
-    def encode(self, source: Source, image: Path | None = None) -> dict[str, Any]:
+    def encode(self, source: Source, image: Any = None) -> dict[str, Any]:
         """Signs of a query and, if they are available, its scores."""
         started = time.perf_counter()
-        signs, scores = self._code(source, image)
+        asked = self.reader.read(source, image)
         return {
-            "code": signs.tolist(),
-            "scores": None if scores is None else scores.astype(float).tolist(),
-            "weights": self.index.bit_weights.tolist(),
+            "code": asked.signs.tolist(),
+            "scores": None if asked.scores is None else asked.scores.astype(float).tolist(),
+            "weights": self.database.index.bit_weights.tolist(),
             "milliseconds": _since(started),
         }
 
-    def search(self, query: Query, image: Path | None = None) -> dict[str, Any]:
+    def search(self, query: Query, image: Any = None) -> dict[str, Any]:
         """The nearest items of a query; an item never finds itself."""
-        if query.k > self.max_k:
-            raise Refused(f"k must lie between 1 and {self.max_k}, found {query.k}.")
-        n_bits = self.index.n_bits if query.n_bits is None else query.n_bits
-        if n_bits > self.index.n_bits:
-            raise Refused(f"These codes have {self.index.n_bits} bits, found n_bits={n_bits}.")
+        self._check(query)
         started = time.perf_counter()
-        signs, scores = self._code(source=query, image=image)
-        values = scores if query.mode == "real" else signs
-        if values is None:
+        asked = self.reader.read(query, image)
+        encoded = _since(started)
+        item_id = None if query.id is None else self.reader.known(query.id)
+        started = time.perf_counter()
+        distances, ids, weights = self._nearest([asked], query, query.k + (item_id is not None))
+        searched = _since(started)
+        return {
+            **self._described(query),
+            "code": asked.signs.tolist(),
+            "scores": None if asked.scores is None else asked.scores.astype(float).tolist(),
+            "weights": weights.tolist(),
+            "results": self._results(ids[0], distances[0], query.k, item_id),
+            "milliseconds": {"encode": encoded, "search": searched},
+        }
+
+    def search_batch(self, batch: Batch, image: Any = None) -> dict[str, Any]:
+        """The nearest items of many queries."""
+        self._check(batch)
+        started = time.perf_counter()
+        asked, own = self._read_all(batch)
+        encoded = _since(started)
+        if len(asked) * batch.k > _MOST_RESULTS:
+            raise Refused(f"{len(asked)} queries of k={batch.k} are more than {_MOST_RESULTS:,} results; send fewer.")
+        started = time.perf_counter()
+        more = any(one is not None for one in own)
+        distances, ids, _ = self._nearest(asked, batch, batch.k + more)
+        searched = _since(started)
+        rows = zip(ids, distances, own, strict=True)
+        return {
+            **self._described(batch),
+            "results": [self._results(row, near, batch.k, one) for row, near, one in rows],
+            "milliseconds": {"encode": encoded, "search": searched},
+        }
+
+    def facets(self) -> dict[str, Any]:
+        """Columns with few values, each with the number of its items."""
+        found = self.database.facets()
+        return {name: [{"value": value, "items": n} for value, n in values] for name, values in found.items()}
+
+    def _check(self, how: How) -> None:
+        if how.k > self.max_k:
+            raise Refused(f"k must lie between 1 and {self.max_k}, found {how.k}.")
+        n_bits = self.database.index.n_bits
+        if how.n_bits is not None and how.n_bits > n_bits:
+            raise Refused(f"These codes have {n_bits} bits, found n_bits={how.n_bits}.")
+        if how.rescore is not None and self.database.vectors is None:
+            raise Refused(
+                "Rescoring needs the original vectors, which this database does not keep: index it with --vectors "
+                "float16."
+            )
+        if how.rescore is not None and how.rescore > 10 * self.max_k:
+            raise Refused(f"rescore must lie between 1 and {10 * self.max_k}, found {how.rescore}.")
+
+    def _read_all(self, batch: Batch) -> tuple[list[Asked], list[int | str | None]]:
+        """Queries of a batch, and for each the item that it is."""
+        lists = {"ids": batch.ids, "texts": batch.texts, "vectors": batch.vectors, "scores": batch.scores}
+        given = {name: values for name, values in lists.items() if values is not None}
+        if len(given) != 1 or not next(iter(given.values())):
+            found = " and ".join(f"{len(values)} {name}" for name, values in given.items()) or "none of them"
+            raise Refused(f"Give one list of ids, texts, vectors or scores; found {found}.")
+        ((kind, values),) = given.items()
+        if len(values) > _MOST_AT_ONCE:
+            raise Refused(f"A batch has at most {_MOST_AT_ONCE:,} queries, found {len(values):,}; send several.")
+        own: list[int | str | None] = [None] * len(values)
+        if batch.ids is not None:
+            own = [self.reader.known(one) for one in batch.ids]
+        if kind in ("texts", "vectors"):
+            rows = (
+                self.reader.texts(batch.texts)
+                if batch.texts is not None
+                else np.array([self.reader.checked(row) for row in batch.vectors or []])
+            )
+            scores = self.database.model.project(rows)
+            signs = np.where(scores >= 0, 1, -1).astype(np.int8)
+            return [Asked(*parts) for parts in zip(signs, scores, rows, strict=True)], own
+        return [self.reader.read(Source.model_validate({_SINGLE[kind]: value})) for value in values], own
+
+    def _nearest(self, asked: list[Asked], how: How, k: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Distances, ids and the weights of the compared bits."""
+        index = self.database.index
+        n_bits = index.n_bits if how.n_bits is None else how.n_bits
+        values = [one.scores if how.mode == "real" else one.signs for one in asked]
+        if any(value is None for value in values):
             raise Refused(
                 "The database keeps the signs of its items, not their scores, and the input of this item is not "
                 "available. Use mode plain or weighted, or start the server with --features or --images."
             )
-        encoded = _since(started)
-        weights = np.ones(n_bits) if query.mode == "plain" else self.weights_for(n_bits)
-        own = n_bits == self.index.n_bits and np.array_equal(weights, self.index.bit_weights)
-        started = time.perf_counter()
-        distances, ids = self.index.search(
-            values[None, :n_bits],
-            query.k + (query.id is not None),
-            n_bits=n_bits,
-            bit_weights=None if own else weights,
-        )
-        searched = _since(started)
-        kept = (ids[0] >= 0) & (ids[0] != (-1 if query.id is None else query.id))
-        return {
-            "n_bits": n_bits,
-            "mode": query.mode,
-            "code": signs.tolist(),
-            "scores": None if scores is None else scores.astype(float).tolist(),
-            "weights": weights.tolist(),
-            "results": self._results(ids[0][kept][: query.k], distances[0][kept][: query.k], query.id),
-            "milliseconds": {"encode": encoded, "search": searched},
-        }
+        weights = np.ones(n_bits) if how.mode == "plain" else self._weights_for(n_bits)
+        own = n_bits == index.n_bits and np.array_equal(weights, index.bit_weights)
+        vectors = [one.vector for one in asked]
+        if how.rescore is not None and any(vector is None for vector in vectors):
+            raise Refused("Rescoring needs the vector of the query: give an item, a text or a vector, not scores.")
+        try:
+            if how.rescore is not None:
+                found = self.database.search(
+                    np.array(vectors),
+                    k,
+                    n_bits=n_bits,
+                    real_valued=how.mode == "real",
+                    where=how.where,
+                    rescore=max(how.rescore, k),
+                )
+            else:
+                found = self.database.search_codes(
+                    np.array(values)[:, :n_bits],
+                    k,
+                    n_bits=n_bits,
+                    bit_weights=None if own else weights,
+                    where=how.where,
+                )
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        return (*found, weights)
 
-    def _results(self, ids: np.ndarray, distances: np.ndarray, query_id: int | None) -> list[dict[str, Any]]:
-        labels = self.database.labels_of(ids)
-        relevant = self._relevant(ids, query_id)
-        names = [self._name(self.place(item_id)) for item_id in ids.tolist()]
-        rows = zip(ids.tolist(), distances.tolist(), labels, names, relevant, strict=True)
+    def _described(self, how: How) -> dict[str, Any]:
+        n_bits = self.database.index.n_bits if how.n_bits is None else how.n_bits
+        return {"n_bits": n_bits, "mode": how.mode, "metric": "hamming" if how.rescore is None else "cosine"}
+
+    def _results(
+        self, ids: NDArray[Any], distances: NDArray[Any], k: int, own: int | str | None
+    ) -> list[dict[str, Any]]:
+        """Items that were found, without padding and the query itself."""
+        kept = np.isfinite(distances) & np.array([one != own for one in ids.tolist()], bool)
+        found, near = ids[kept][:k].tolist(), distances[kept][:k].tolist()
+        if not found:
+            return []
+        labels, payloads = self.database.labels_of(found), self.database.payload_of(found)
+        names, relevant = self.database.file_names_of(found), self._relevant(labels, own)
+        rows = zip(found, near, labels, names, relevant, payloads, strict=True)
         return [
-            {"id": i, "distance": d, "label": label, "name": name, "relevant": same} for i, d, label, name, same in rows
+            {"id": i, "distance": d, "label": label, "name": name, "relevant": same, "payload": payload or {}}
+            for i, d, label, name, same, payload in rows
         ]
 
-    def _relevant(self, ids: np.ndarray, query_id: int | None) -> list[bool | None]:
+    def _relevant(self, labels: list[str | None], own: int | str | None) -> list[bool | None]:
         """Whether each item has the class of the query, or one of its labels; None if unknown."""
-        labels = self.database.labels
-        if labels is None or query_id is None:
-            return [None] * len(ids)
-        mine, theirs = labels[self.place(query_id)], labels[np.searchsorted(self.database.ids, ids)]
-        same = theirs == mine if labels.ndim == 1 else (theirs.astype(bool) & mine.astype(bool)).any(axis=1)
-        return np.asarray(same).astype(bool).tolist()
+        kind = self.database.label_kind
+        if kind is None or own is None:
+            return [None] * len(labels)
+        (mine,) = self.database.labels_of([own])
+        if kind == "classes":
+            return [label == mine for label in labels]
+        wanted = set((mine or "").split(";")) - {""}
+        return [bool(wanted & set((label or "").split(";"))) for label in labels]
 
-    def _code(self, source: Source, image: Path | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Signs (n_bits,) int8 and scores (n_bits,) float32 or None."""
-        given = [name for name in ("id", "vector", "scores") if getattr(source, name) is not None]
-        given += [] if image is None else ["image"]
-        if len(given) != 1:
-            raise Refused(f"Give one of id, vector, scores or an image; found {', '.join(given) or 'none of them'}.")
-        if source.id is not None:
-            place = self.place(source.id)
-            return self.index.codes([source.id])[0], self._scores_of(place)
-        if source.vector is not None:
-            scores = self.model.project(self._vector(source.vector))[0]
-        elif source.scores is not None:
-            scores = _finite(source.scores, self.index.n_bits, "scores", "the codes have that many bits")
-        else:
-            assert image is not None
-            scores = self._image_scores(image)
-        return hamming.signs(scores), scores
-
-    def _vector(self, numbers: list[float]) -> np.ndarray:
-        if self.n_features is None:
-            raise Refused("This model takes images; send one as multipart/form-data in the field `image`.")
-        return _finite(numbers, self.n_features, "vector", "the model was fitted on that many features")[None]
-
-    def _image_scores(self, path: Path) -> np.ndarray:
-        if self.n_features is not None:
-            raise Refused(f"This model takes vectors of {self.n_features} numbers, not images.")
-        try:
-            return self.model.project(Images.from_paths([path]))[0]
-        except UnreadableImage as error:
-            raise Refused("The file cannot be read as an image; send a whole JPEG, PNG or WebP file.") from error
-
-    def _has_scores(self) -> bool:
-        """Whether items can be encoded again, from their features or, for image models, their pictures."""
-        return self.pictures.kind == "image" if self.n_features is None else self._features_fit()
-
-    def _features_fit(self) -> bool:
-        if not len(self.database):
-            return False
-        features = self.pictures.features(0)
-        return features is not None and features.shape[1] == self.n_features
-
-    def _scores_of(self, place: int) -> np.ndarray | None:
-        if not self._has_scores():
-            return None
-        found = self.pictures.image(place) if self.n_features is None else self.pictures.features(place)
-        try:
-            return self.model.project(found)[0]
-        except UnreadableImage:  # its file is missing; its signs are in the index
-            return None
-
-    def _lost(self, place: int) -> str:
-        files = self.database.files
-        name = f"item {self.database.ids[place]}" if files is None else files.name(place)
-        return f"The image of {name} is missing or cannot be read; restore it, or index the folder again."
-
-    def _name(self, place: int) -> str | None:
-        return None if self.database.files is None else self.database.files.name(place)
-
-    def _weights_for(self, n_bits: int) -> np.ndarray:
+    def _weights_for(self, n_bits: int) -> NDArray[Any]:
         """The best weights for the first bits if the model has them, else the first of its weights."""
-        if n_bits == self.index.n_bits or not hasattr(self.model, "weights_for"):
-            return self.index.bit_weights[:n_bits]
-        return np.asarray(self.model.weights_for(n_bits))
-
-
-def _finite(numbers: list[float], length: int, name: str, why: str) -> np.ndarray:
-    """float32 numbers of the right length."""
-    if len(numbers) != length:
-        raise Refused(f"The {name} must have {length} numbers, as {why}; found {len(numbers)}.")
-    with np.errstate(over="ignore"):
-        array = np.asarray(numbers, dtype=np.float64).astype(np.float32)
-    if not np.isfinite(array).all():
-        raise Refused(f"The {name} must hold finite numbers that fit in 32 bits, found others.")
-    return array
+        index, model = self.database.index, self.database.model
+        if n_bits == index.n_bits or not hasattr(model, "weights_for"):
+            return index.bit_weights[:n_bits]
+        kept = self._weights.get(n_bits)
+        if kept is None or kept[0] is not model:
+            kept = self._weights[n_bits] = (model, np.asarray(model.weights_for(n_bits)))
+        return kept[1]
 
 
 def _since(started: float) -> float:

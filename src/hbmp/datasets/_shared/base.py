@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,8 @@ class Data:
         0 query, 1 train, 2 further database, -1 unused.
     stand_in_for : str, default=""
         The data set that this one replaces.
+    texts : list of str, default=None
+        Texts.
 
     Examples
     --------
@@ -102,11 +105,12 @@ class Data:
     label_names: tuple[str, ...] = ()
     split: NDArray[Any] | None = None
     stand_in_for: str = ""
+    texts: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         lengths = {part: len(values) for part, values in self._rows() if values is not None}
         if not lengths:
-            raise ValueError(f"{self.name} has neither labels nor features nor images.")
+            raise ValueError(f"{self.name} has neither labels nor features, images or texts.")
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{count} rows of {part}" for part, count in lengths.items())
             raise ValueError(f"{self.name} must have one row of each kind per item; found {found}.")
@@ -115,7 +119,7 @@ class Data:
         return next(len(values) for _, values in self._rows() if values is not None)
 
     def checksum(self) -> str:
-        """Checksum of labels and features, or of labels and images without features.
+        """Checksum of labels and features, or without features of labels and images or texts.
 
         Returns
         -------
@@ -130,6 +134,8 @@ class Data:
             elif values is not None:
                 names: Any = getattr(values, "names", values)  # of `hbmp.Images`, or a list of paths
                 digest.update("\n".join(Path(path).name for path in names).encode())
+        for text in () if self.features is not None else self.texts or ():
+            digest.update(text.encode("utf-8", "replace") + b"\0")
         return digest.hexdigest()[:16]
 
     def _rows(self) -> tuple[tuple[str, Any], ...]:
@@ -138,6 +144,7 @@ class Data:
             ("labels", self.labels),
             ("features", self.features),
             ("images", self.images),
+            ("texts", self.texts),
             ("split", self.split),
         )
 

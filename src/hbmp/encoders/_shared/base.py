@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from hbmp._core.progress import counted
 from hbmp._core.texts import as_texts, is_texts
 from hbmp.images import as_images, is_images
 
@@ -75,16 +76,14 @@ class Encoder(BaseEstimator):
         -------
         vectors : ndarray of shape (n, n_features), float32
         """
-        from tqdm import tqdm
-
         self._check_weights()
         given: Any = as_texts(items) if self.takes == "texts" else as_images(items)
         blocks = [np.empty((0, self.n_features), np.float32)] if len(given) == 0 else []
-        with tqdm(total=len(given), desc="encoding", unit=self.takes[:-1], disable=None if progress else True) as bar:
+        with counted("encoding", len(given), self.takes[:-1], show=progress) as done:
             for start in range(0, len(given), self.rows):
                 block = given[start : start + self.rows]
                 blocks.append(self._checked(self._vectors(block), len(block)))
-                bar.update(len(block))
+                done(len(block))
         return np.concatenate(blocks)
 
     def accepts(self, items: Any) -> bool:

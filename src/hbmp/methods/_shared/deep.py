@@ -38,6 +38,9 @@ class DeepHasher(Hasher):
         """The loss as a torch module, from the 0/1 labels (n, c) of the training set and a seed for its own draws."""
         raise NotImplementedError
 
+    def prepare(self, X: Any, labels: np.ndarray, seed: int) -> None:
+        """What a method learns before its loss is made. Most methods learn nothing before."""
+
     def loss_inputs(self, X: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
         """Arguments of the loss after the scores: labels (n, c) and positions (n,)."""
         return labels, np.arange(len(X))
@@ -50,6 +53,7 @@ class DeepHasher(Hasher):
         labels = self._label_rows(X, y)
         seed = draw_seed(rng)
         self.function_ = make_function(self.function, X, device=self.device, verbose=self.verbose)
+        self.prepare(X, labels, seed)
         with seeded(seed):
             loss = self.make_loss(labels, seed)
         inputs = self.loss_inputs(X, labels)

@@ -10,9 +10,21 @@ itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
+
+from hbmp.methods._shared.pairs import at_least
+
+
+def memory_size(given: int | str, function: Any) -> int:
+    """Rows to compare a batch with. "auto" is 1,000, and 0 for a network, which outruns scores of an earlier epoch."""
+    if isinstance(given, str) and given == "auto":
+        return 0 if function is not None and function.takes_images else 1000
+    at_least(0, memory=int(given))
+    return int(given)
 
 
 class Memory(nn.Module):

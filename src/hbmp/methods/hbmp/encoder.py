@@ -6,8 +6,9 @@ Detail bits follow (`detail`): they depend on the features and on the signs of t
 
     scores     (n, n_bits + labels)    of the hash function
     odds       (n, n_bits)             log-odds of the label bits: bit scores, blended with the votes
+    held       (n, n_bits)             odds less the bits' thresholds (`dither`)
     details    (n, details)            scores of the detail bits
-    signs      (n, n_bits + details)   odds, details; their signs are the code
+    signs      (n, n_bits + details)   held, details; their signs are the code
     project    (n, n_bits + details)   the same signs, sized for real-valued queries
 """
 
@@ -19,10 +20,12 @@ import numpy as np
 from sklearn.base import clone
 
 from hbmp import hamming
+from hbmp._core.progress import stage
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
 from hbmp.methods._shared.weights import fit_codes
 from hbmp.methods.hbmp.detail import DetailBits
+from hbmp.methods.hbmp.dither import thresholds, with_signs_of
 from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
 from hbmp.methods.hbmp.label_votes import LabelVotes, blend, label_targets, make_votes
 from hbmp.methods.hbmp.plan import Plan
@@ -56,24 +59,30 @@ class BitEncoder:
     queries: LabelQueries | None = None
     unmatched: float = 0.0  # share of the training rows' label bits that miss their target
     detail: DetailBits | None = None
+    thresholds: np.ndarray | None = None  # of the label bits, (n_bits,); None where all are 0
 
     @classmethod
     def fit(cls, X, y, target: Target, plan: Plan, seed: int, weights: np.ndarray | None = None) -> BitEncoder:
         """Train the plan's hash function on the target codes; weights: of the instances, of mean 1."""
         labels = label_targets(y) if plan.learns_labels else None
-        encoder = cls(_trained(X, labels, target, plan, seed, weights), plan.n_label_bits, plan.label_share)
+        with stage("hash function", until=0.95):
+            encoder = cls(_trained(X, labels, target, plan, seed, weights), plan.n_label_bits, plan.label_share)
         codes = target.book.codes[:, : plan.n_label_bits]
         if labels is not None:
             encoder.votes = make_votes(labels, target.affinity, codes, weights)
         scores = encoder.scores(X)
         odds = encoder.odds_of(scores)
-        found = hamming.signs(odds)
+        if plan.dither:
+            encoder.thresholds = thresholds(odds, plan.dither)
+        held = encoder.held(odds)
+        found = hamming.signs(held)
         encoder.unmatched = float((found != codes[target.item_of]).mean())
         if labels is not None and plan.label_queries:
             encoder.queries = make_queries(found, labels, scores.labels.shape[1]).levelled(odds, scores.labels)
         if plan.detail_bits:
             size = plan.detail_total_real / plan.detail_total
-            encoder.detail = DetailBits().fit(X, odds, plan.detail_bits, size=size, random_state=seed)
+            with stage("detail bits"):
+                encoder.detail = DetailBits().fit(X, held, plan.detail_bits, size=size, random_state=seed)
         return encoder
 
     @property
@@ -92,7 +101,11 @@ class BitEncoder:
 
     def sign_scores(self, X) -> np.ndarray:
         """Scores whose signs are the code."""
-        return self._with_details(X, self.odds(X))
+        return self._with_details(X, self.held(self.odds(X)))
+
+    def held(self, odds: np.ndarray) -> np.ndarray:
+        """Log-odds held against the thresholds: what label bits take their signs from."""
+        return odds if self.thresholds is None else odds - self.thresholds
 
     def odds_of(self, scores: Scores) -> np.ndarray:
         """The same from scores."""
@@ -104,7 +117,8 @@ class BitEncoder:
         """Scores of real-valued queries; they have the signs of `sign_scores`."""
         scores = self.scores(X)
         odds = self.odds_of(scores)
-        return self._with_details(X, odds if self.queries is None else self.queries.ask(odds, scores.labels))
+        wanted = odds if self.queries is None else odds + self.queries.wanted(scores.labels)
+        return self._with_details(X, with_signs_of(wanted, self.held(odds)))
 
     def _with_details(self, X, label_scores: np.ndarray) -> np.ndarray:
         """Label scores, then detail scores."""
@@ -113,7 +127,7 @@ class BitEncoder:
 
 def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarray | None) -> HashFunction:
     """The hash function, trained on target codes and label scores; extra bits are dropped afterwards."""
-    from hbmp.methods.hbmp.objective import Objective, draw_counts
+    from hbmp.methods.hbmp.objective import Objective
 
     function, book = clone(plan.function), target.book
     codes = np.ascontiguousarray(book.codes[target.item_of])
@@ -122,13 +136,12 @@ def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarr
     else:
         rng = as_generator(seed)
         n, n_bits = codes.shape
-        counts = draw_counts(n, n_bits, rng) if plan.bagging else np.empty((n, 0), np.uint8)
         items = np.asarray(target.item_of, dtype=np.int64)
         objective = Objective(plan, n_bits, _certain_codes(target, plan), function.code_loss(book.weights))
         n_labels = 0 if labels is None else int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
         learned = np.empty((n, 0), np.float32) if labels is None else labels
         n_scores = n_bits + n_labels
-        inputs = (codes, items, learned, counts, *(() if weights is None else (weights.astype(np.float32),)))
+        inputs = (codes, items, learned, *(() if weights is None else (weights.astype(np.float32),)))
         function.learn(X, objective, *inputs, n_bits=n_scores, random_state=draw_seed(rng))
         if (affine := objective.affine(n_scores)) is not None:
             function.rescale(*affine)

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.device import one_thread, require_torch
 from hbmp._core.labels import are_label_lists, as_classes, as_label_rows
+from hbmp._core.progress import shown, stage
 from hbmp._core.seeds import as_generator, draw_seed
 from hbmp.functions import HashFunction
 from hbmp.functions.linear import Linear
@@ -60,17 +61,15 @@ class HBMP(Hasher):
     feature_share : float or "auto", default="auto"
         Weight of feature similarity in an "auto" affinity, from 0 (labels alone) to 1. "auto" chooses on held-out
         training rows.
-    centre_share : float or "auto", default="auto"
-        Share of its mean affinity that each label set loses in an "auto" affinity, from 0 to 1.
     function : str or HashFunction, default="auto"
         What maps features or images to bits: a name or an object from `hbmp.functions`. "auto" is a kernel, a small
         network from 20,000 rows on, and a whole network for images.
     contrast_share : float or "auto", default="auto"
         Weight of the loss that makes the right code the nearest, from 0 to 1; the rest makes every bit right.
-    neighbours : bool or "auto", default="auto"
-        Whether that loss also pulls together rows of a batch that share a label (multi-label data).
-    bagging : bool or "auto", default="auto"
-        Whether each bit learns from a bootstrap sample of its own.
+    dither : float or "auto", default="auto"
+        Spread of the bits' thresholds, as a share of their mean absolute score. Bits that repeat one another then rank
+        items of a class by how certain the class is. "auto" is 0.3 for features with at least six label bits per
+        class and an "auto" function.
     extra_bits : int or "auto", default="auto"
         Bits that are learned beside the `n_bits` and then dropped.
     detail_bits : int or "auto", default=0
@@ -107,7 +106,8 @@ class HBMP(Hasher):
     random_state : int, Generator, RandomState or None, default=None
         Seed; the same seed gives the same model.
     verbose : bool, default=False
-        Whether to show progress on stderr.
+        Whether to show the stages of a fit and the time left: a bar in a terminal or a notebook, elsewhere a line on
+        stderr every ten seconds.
 
     Attributes
     ----------
@@ -146,6 +146,7 @@ class HBMP(Hasher):
     takes_images = True
     not_saved = ("function_", "recall_")
     smoke = {"function": Linear(epochs=2), "max_items": 60}
+    retired = ("bagging", "centre_share", "neighbours")  # settings of models saved by earlier development versions
     search = {"feature_share": [0.3, 0.5, 0.7], "label_share": [0.0, 0.5]}
 
     plan_: Plan
@@ -161,11 +162,9 @@ class HBMP(Hasher):
         scheme: Literal["regress", "greedy", "constant"] = "regress",
         affinity: Any = "auto",
         feature_share: Share = "auto",
-        centre_share: Share = "auto",
         function: Any = "auto",
         contrast_share: Share = "auto",
-        neighbours: Switch = "auto",
-        bagging: Switch = "auto",
+        dither: Share = "auto",
         extra_bits: int | Literal["auto"] = "auto",
         detail_bits: int | Literal["auto"] = 0,
         label_share: Share = "auto",
@@ -188,11 +187,9 @@ class HBMP(Hasher):
         self.scheme = scheme
         self.affinity = affinity
         self.feature_share = feature_share
-        self.centre_share = centre_share
         self.function = function
         self.contrast_share = contrast_share
-        self.neighbours = neighbours
-        self.bagging = bagging
+        self.dither = dither
         self.extra_bits = extra_bits
         self.detail_bits = detail_bits
         self.label_share = label_share
@@ -243,11 +240,9 @@ class HBMP(Hasher):
             "item_weights": None,
             "weighting": "least-squares",
             "feature_share": 0,
-            "centre_share": 0,
             "intercept": False,
             "contrast_share": 0,
-            "neighbours": False,
-            "bagging": False,
+            "dither": 0,
             "extra_bits": 0,
             "detail_bits": 0,
             "label_share": 0,
@@ -283,7 +278,7 @@ class HBMP(Hasher):
         rows, weights = read_weights(sample_weight, len(X))
         if rows is not None:
             X, y = X[rows], None if y is None else y[rows]
-        with nullcontext() if is_images(X) else one_thread():
+        with shown("hbmp", self.verbose), nullcontext() if is_images(X) else one_thread():
             self._learn(X, y, weights)
 
     def _learn(self, X, y, weights: np.ndarray | None) -> None:
@@ -300,9 +295,12 @@ class HBMP(Hasher):
         if y is None and len(X) > self.max_items:  # each row is an item
             drawn = np.sort(rng.choice(len(X), self.max_items, replace=False))
             X, weights = X[drawn], None if weights is None else weights[drawn]
-        targets = pursue(plan, X, y, draw_seed(rng), weights)
-        target = select(targets, plan, X, y, rng)
-        target, plan = spare_bits(target, plan, X, y, rng, weights)
+        with stage("target codes", until=0.05):
+            targets = pursue(plan, X, y, draw_seed(rng), weights)
+        with stage("choice of target codes", until=0.1):
+            target = select(targets, plan, X, y, rng)
+        with stage("choice of detail bits", until=0.45 if plan.detail_bits == "auto" else 0.1):
+            target, plan = spare_bits(target, plan, X, y, rng, weights)
         encoder = BitEncoder.fit(X, y, target, plan, draw_seed(rng), weights)
         self._adopt(encoder, target, plan, labelled=y is not None)
 
@@ -420,6 +418,8 @@ class HBMP(Hasher):
         """Models of format 1 hold the parts of the encoder as attributes, and no plan."""
         if not hasattr(self, "encoder_") and hasattr(self, "function_"):
             of_model: dict[str, Any] = self.__dict__
+            for name in ("bagging_", "centre_share_"):
+                of_model.pop(name, None)
             share = float(of_model.pop("label_share_", 0.0))
             votes, queries = of_model.pop("votes_", None), of_model.pop("queries_", None)
             unmatched = float(of_model.get("unmatched_", 0.0))
@@ -428,13 +428,11 @@ class HBMP(Hasher):
                 n_bits=self.n_bits,
                 unlabelled=isinstance(self.function_, Rebuilding),
                 feature_share=float(of_model.pop("feature_share_", 0.0)),
-                centre_share=float(of_model.pop("centre_share_", 0.0)),
                 learns_labels=votes is not None,
                 label_share=share,
                 label_queries=queries is not None,
                 weight_share=float(of_model.pop("weight_share_", 1.0)),
                 contrast_share=float(of_model.pop("contrast_share_", 0.0)),
-                bagging=bool(of_model.pop("bagging_", False)),
                 extra_bits=int(of_model.pop("extra_bits_", 0)),
             )
         if hasattr(self, "encoder_"):

@@ -24,7 +24,6 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, softmax
 
-LEAST = 1e-3  # of its log-odds, that every bit keeps
 _RIDGE = 0.01  # of the mean variance of a bit
 
 
@@ -35,18 +34,14 @@ class LabelQueries:
     vectors: np.ndarray  # (labels, bits) float32, ρ V
     exclusive: bool  # one label an instance: classes
 
-    def ask(self, odds: np.ndarray, label_scores: np.ndarray) -> np.ndarray:
-        """The scores q."""
-        signs = np.sign(odds)
-        return signs * np.maximum(signs * (odds + self._wanted(label_scores)), LEAST * np.abs(odds))
-
-    def _wanted(self, label_scores):
+    def wanted(self, label_scores: np.ndarray) -> np.ndarray:
+        """What the expected labels add to the log-odds, ρ p V."""
         probabilities = softmax(label_scores, axis=1) if self.exclusive else expit(label_scores)
         return probabilities @ self.vectors
 
     def levelled(self, odds: np.ndarray, label_scores: np.ndarray) -> LabelQueries:
         """With ρ by these, so that neither part outweighs the other."""
-        size = np.abs(self._wanted(label_scores)).mean()
+        size = np.abs(self.wanted(label_scores)).mean()
         factor = np.abs(odds).mean() / size if size > 0 else 1.0
         return replace(self, vectors=(self.vectors * factor).astype(np.float32))
 

@@ -8,23 +8,22 @@
 |:----------------|:-------------------------------|:----------------------|:--------------------|:--------------------|
 | function        | kernel, mlp from 20,000 rows   | the same              | network             | network             |
 | feature_share   | chosen from `FEATURE_SHARES`   | 0.7                   | 0.5                 | 0.5                 |
-| centre_share    | 0                              | 0                     | 0                   | 0                   |
 | intercept       | no                             | where sets overlap    | no                  | no                  |
 | label_share     | 0.5                            | 0.25                  | 0.25, many images 0 | 0.25                |
 | label_queries   | no                             | yes                   | with label scores   | yes                 |
 | weight_share    | 0.5                            | 0.5                   | 0.5                 | 0.5                 |
-| contrast_share  | 0.25, below 2,000 rows 0       | 0.5, likewise         | 0.75                | 0.25                |
-| bagging         | yes, below 2,000 rows no       | no                    | no                  | no                  |
-| neighbours      | no                             | yes                   | no                  | no                  |
+| contrast_share  | 0.25                           | 0.5, few rows 0       | 0.75                | 0.25                |
+| dither          | 0.3 with 6 bits per class      | 0                     | 0                   | 0                   |
 | extra_bits      | 0                              | 0                     | many: up to 48 bits | 0                   |
 | normalise       | no                             | no                    | many: yes           | no                  |
 | item_weights    | none                           | "count"               | none                | "count"             |
 | detail_bits     | chosen, below 200 rows 0       | the same              | 0                   | 0                   |
 
 The last row is what "auto" stands for; by default there are no detail bits.
-Below `FEWEST` rows the feature share of classes is 0.5. Label sets overlap where there are more than twice as many
-of them as labels. Without labels there is one decision: "auto" settings rebuild the features, any other affinity is
-inferred on the rows themselves, with the weights of the pursuit.
+Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there
+are more than twice as many of them as labels. Only an "auto" function is dithered: a linear function that could not
+tell the classes apart lost by it. Without labels there is one decision: "auto" settings rebuild the features, any other
+affinity is inferred on the rows themselves, with the weights of the pursuit.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -54,7 +53,8 @@ FEATURE_SHARE, OF_LABEL_SETS = 0.5, 0.7  # where there is no choice
 
 FEWEST = 200  # rows from which on something is held out
 MOST_LABELS = 2000  # from which on label scores would cost more than the bits
-FEW = 2000  # feature vectors up to which bits are learned one by one
+FEW = 2000  # multi-label feature vectors up to which bits are learned one by one
+DITHER, BITS_PER_CLASS = 0.3, 6  # from so many label bits per class on, bits also tell how certain a class is
 MANY_IMAGES = 2000  # of classes, from which on normalised scores help a network and votes do not
 LEAST_BITS = 48  # that a pretrained network learns from many images of classes, however few are kept
 
@@ -98,7 +98,7 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every decision of a fit. `feature_share`, `centre_share` and `intercept` may be tuples: menus to choose from.
+    """Every decision of a fit. `feature_share` and `intercept` may be tuples: menus to choose from.
 
     Weights of detail bits are in label bits, see `detail_choice`.
     """
@@ -107,7 +107,6 @@ class Plan:
     unlabelled: bool = False  # bits that rebuild the features
     affinity: BaseEstimator | None = None  # of the labels or distances alone, not fitted
     feature_share: Any = 0.0
-    centre_share: Any = 0.0
     intercept: Any = False
     inference: dict[str, Any] = field(default_factory=dict)  # further arguments of `infer_codes`
     function: HashFunction | None = None  # not fitted
@@ -117,14 +116,15 @@ class Plan:
     label_queries: bool = False
     weight_share: float = 1.0
     contrast_share: float = 0.0
-    neighbours: bool = False
-    bagging: bool = False
+    dither: Any = 0.0  # "auto" until the number of label bits is known
     extra_bits: int = 0
     normalise: bool = False
     detail_bits: Any = 0  # "auto" until `with_details`
     detail_total: float = 0.0  # sum of their weights
     detail_total_real: float = 0.0  # the same for real-valued queries
     unexplained: tuple[float, ...] = ()  # share of the features left by nothing, by label bits and by all bits
+
+    retired: ClassVar = ("bagging", "centre_share", "neighbours")  # in plans of earlier development versions
 
     @property
     def n_label_bits(self) -> int:
@@ -139,11 +139,11 @@ class Plan:
     @property
     def learns_bits_alone(self) -> bool:
         """Whether the function learns HBMP Eq. 12 and nothing else, which any function can."""
-        return not (self.learns_labels or self.contrast_share or self.bagging)
+        return not (self.learns_labels or self.contrast_share)
 
     def target_settings(self) -> list[TargetSettings]:
         """One for each code book to infer."""
-        menus = [_menu(value) for value in (self.feature_share, self.centre_share, self.intercept)]
+        menus = [_menu(value) for value in (self.feature_share, self.intercept)]
         return [TargetSettings(*values) for values in product(*menus)]
 
     def settled(self, settings: TargetSettings) -> Plan:
@@ -152,9 +152,17 @@ class Plan:
 
     def with_details(self, choice: DetailChoice) -> Plan:
         """The same plan with these detail bits."""
-        if not choice.n_bits:
-            return replace(self, detail_bits=0)
-        return replace(self, detail_bits=choice.n_bits, detail_total=choice.total, detail_total_real=choice.total_real)
+        plan = replace(self, detail_bits=choice.n_bits)
+        if choice.n_bits:
+            plan = replace(plan, detail_total=choice.total, detail_total_real=choice.total_real)
+        return plan.dithered()
+
+    def dithered(self) -> Plan:
+        """The same plan with its dither, which depends on the number of label bits."""
+        if not _is_auto(self.dither) or _is_auto(self.detail_bits):
+            return self
+        spare = 0 < BITS_PER_CLASS * self.n_classes <= self.n_label_bits
+        return replace(self, dither=DITHER if spare else 0.0)
 
     def explained(self, shares) -> Plan:
         """The same plan with the shares of the features that are left unexplained."""
@@ -172,7 +180,6 @@ class TargetSettings:
     """How one candidate for the target codes is inferred."""
 
     feature_share: float = 0.0
-    centre_share: float = 0.0
     intercept: bool = False
 
 
@@ -189,7 +196,7 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
     function = hash_function(params, facts)
     plan = replace(plan, function=function, affinity=label_affinity(params["affinity"], facts))
     plan = _with_objective(plan, params, facts)
-    return replace(plan, **_targets(params, facts))
+    return replace(plan, **_targets(params, facts)).dithered()
 
 
 def _rebuilds(params: Mapping[str, Any]) -> bool:
@@ -202,7 +209,7 @@ def _rebuilds(params: Mapping[str, Any]) -> bool:
 def _targets(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
     """What stage one infers, and how far its weights are trusted."""
     mixes = facts.labelled and _is_auto(params["affinity"])
-    found: dict[str, Any] = {"feature_share": 0.0, "centre_share": 0.0, "intercept": False, "weight_share": 1.0}
+    found: dict[str, Any] = {"feature_share": 0.0, "intercept": False, "weight_share": 1.0}
     if facts.labelled:
         found["weight_share"] = 0.5
     if mixes:
@@ -212,7 +219,7 @@ def _targets(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
             found["feature_share"] = OF_LABEL_SETS if facts.n_labels else FEATURE_SHARES if several else FEATURE_SHARE
             found["intercept"] = facts.overlapping and params["scheme"] == "regress"
     else:  # an affinity of the user's own is taken as it is
-        params = {**params, "feature_share": "auto", "centre_share": "auto"}
+        params = {**params, "feature_share": "auto"}
     return {name: value if _is_auto(params[name]) else params[name] for name, value in found.items()}
 
 
@@ -220,7 +227,7 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
     """What stage two minimises."""
     assert plan.function is not None
     trains = plan.function.by_gradients and facts.labelled
-    usual: dict[str, Any] = dict.fromkeys(("contrast_share", "extra_bits"), 0) | {"bagging": False, "neighbours": False}
+    usual: dict[str, Any] = dict.fromkeys(("contrast_share", "dither", "extra_bits"), 0)
     if trains and params["label_share"] != 0:
         usual = _usual_objective(params, facts, plan.function)
     chosen = {name: value if _is_auto(params[name]) else params[name] for name, value in usual.items()}
@@ -234,8 +241,7 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
     return replace(
         plan,
         contrast_share=float(chosen["contrast_share"]),
-        neighbours=bool(chosen["neighbours"]) and facts.labelled,
-        bagging=bool(chosen["bagging"]),
+        dither=chosen["dither"],
         extra_bits=int(chosen["extra_bits"]),
         normalise=facts.many_images and facts.n_classes > 0,
         learns_labels=votes,
@@ -246,17 +252,17 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
 
 def _usual_objective(params: Mapping[str, Any], facts: DataFacts, function: HashFunction) -> dict[str, Any]:
     """What "auto" stands for in the objective of functions trained by gradients."""
-    found: dict[str, Any] = {"contrast_share": 0.0, "bagging": False, "extra_bits": 0, "neighbours": False}
+    found: dict[str, Any] = {"contrast_share": 0.0, "dither": 0.0, "extra_bits": 0}
     multi_label = facts.n_labels > 0
     if facts.images:
         found["contrast_share"] = 0.25 if multi_label else 0.75
         nested = params["scheme"] != "constant" and not params["refine"]
         if facts.many_images and not multi_label and nested and function.pretrained:
             found["extra_bits"] = max(0, LEAST_BITS - params["n_bits"])
-    elif facts.n_rows >= FEW:
-        found["contrast_share"] = 0.5 if multi_label else 0.25
-        found["bagging"] = not multi_label
-    found["neighbours"] = multi_label and not facts.images
+    elif multi_label:
+        found["contrast_share"] = 0.5 if facts.n_rows >= FEW else 0.0
+    else:
+        found |= {"contrast_share": 0.25, "dither": "auto" if _is_auto(params["function"]) else 0.0}
     return found
 
 
@@ -318,11 +324,11 @@ def hash_function(params: Mapping[str, Any], facts: DataFacts) -> HashFunction:
 
 def check(params: Mapping[str, Any]) -> None:
     """Refuse settings that no plan can follow."""
-    for name in ("feature_share", "centre_share", "contrast_share", "label_share", "weight_share"):
+    for name in ("feature_share", "contrast_share", "dither", "label_share", "weight_share"):
         share = params[name]
         if not _is_auto(share) and not (isinstance(share, Real) and 0 <= float(share) <= 1):
             raise ValueError(f"{name} must be 'auto' or lie between 0 and 1, found {share!r}.")
-    for name in ("bagging", "intercept", "neighbours", "label_queries"):
+    for name in ("intercept", "label_queries"):
         if params[name] not in ("auto", True, False):
             raise ValueError(f"{name} must be 'auto', True or False, found {params[name]!r}.")
     extra = params["extra_bits"]

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
+from hbmp._core.progress import parts
 from hbmp._core.seeds import draw_seed
 from hbmp.functions.kernel import squared_distances
 from hbmp.hamming import signs
@@ -45,7 +46,7 @@ def select(targets: list[Target], plan: Plan, X, y, rng: np.random.Generator) ->
         return targets[0]
     held_out = HeldOut.split(X, label_targets(y), rng)
     codes = held_out.probe([target.book.codes[target.item_of, : plan.n_label_bits] for target in targets])
-    scores = [round(float(held_out.retrieval(held, learned)), 4) for held, learned in codes]
+    scores = [round(float(held_out.retrieval(held, learned)), 4) for held, learned in parts(codes)]
     return targets[scores.index(max(scores))]
 
 

@@ -1,7 +1,7 @@
 """Stages one and two: who should be close, and the target codes that say so (HBMP Eq. 1 to 10).
 
-Each candidate is an affinity of the labels, with a part of its means taken off and mixed with how alike the mean
-features of classes or label sets are, and the code book that the pursuit infers from it.
+Each candidate is an affinity of the labels, mixed with how alike the mean features of classes or label sets are, and
+the code book that the pursuit infers from it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hbmp._core.progress import parts
 from hbmp.affinities import Affinity
-from hbmp.affinities.centred import Centred
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.images import is_images
 from hbmp.methods._shared.weights import weighted_fit
@@ -44,8 +44,10 @@ def pursue(plan: Plan, X, y, seed: int, weights: np.ndarray | None = None) -> li
     settings = plan.target_settings()
     if plan.function is not None and is_images(X) and any(each.feature_share for each in settings):
         X = plan.function.pretrained_features(X)
-    mixed: dict[float, MeanFeatures] = {}
-    return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in settings]
+    mixed = None
+    if plan.affinity is not None and any(each.feature_share for each in settings):  # candidates differ in a number
+        mixed = weighted_fit(MeanFeatures(plan.affinity), X, y, sample_weight=weights)
+    return [_target(plan, each, _affinity(plan, each, X, y, weights, mixed), seed) for each in parts(settings)]
 
 
 def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False) -> CodeBook:
@@ -67,13 +69,9 @@ def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int)
     return Target(settings, affinity, infer(plan, affinity, seed, intercept=settings.intercept))
 
 
-def _affinity(plan: Plan, settings: TargetSettings, X, y, weights, mixed: dict[float, MeanFeatures]) -> Affinity:
-    """The affinity of one candidate, fitted; mixed: those fitted so far by centre share, which differ in a number."""
-    centre = settings.centre_share
+def _affinity(plan: Plan, settings: TargetSettings, X, y, weights, mixed: MeanFeatures | None) -> Affinity:
+    """The affinity of one candidate, fitted."""
     assert plan.affinity is not None
-    base: Affinity = Centred(plan.affinity, share=centre) if centre else plan.affinity
-    if not settings.feature_share:
-        return weighted_fit(copy(base), X, y, sample_weight=weights)
-    if centre not in mixed:
-        mixed[centre] = weighted_fit(MeanFeatures(base, share=settings.feature_share), X, y, sample_weight=weights)
-    return copy(mixed[centre]).set_params(share=settings.feature_share)
+    if mixed is None or not settings.feature_share:
+        return weighted_fit(copy(plan.affinity), X, y, sample_weight=weights)
+    return copy(mixed).set_params(share=settings.feature_share)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp import hamming
+from hbmp._core.progress import parts, stage
 from hbmp._core.seeds import as_generator
 from hbmp.functions import HashFunction
 from hbmp.methods._shared.checks import need_counts, need_positive, need_spread
@@ -28,7 +29,7 @@ from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_o
 
 _LARGEST_POWER = 0.5  # of λ: beyond half-whitening noise is what grows
 _ROWS = 8192  # rows read or encoded at a time
-_SWEEPS = 8  # of an encoding; nearly all bits are settled after three
+SWEEPS = 8  # of an encoding; nearly all bits are settled after three
 _ROTATIONS = 50  # iterations of the start
 _SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
 _QUERIES, _FEWEST_QUERIES = 500, 20  # rows held out to measure recall
@@ -110,14 +111,16 @@ class Rebuilding(HashFunction):
             X = X[np.sort(rng.choice(len(X), self.max_rows, replace=False))]
         held = _held_out(len(X), rng)
         learned = np.delete(np.arange(len(X)), held)
-        points = self._learn(X, learned if len(held) else slice(None), n_bits, rng)
+        with stage("bits that rebuild", until=0.9):
+            points = self._learn(X, learned if len(held) else slice(None), n_bits, rng)
         codes = hamming.signs(self.project(X))
         book = code_book(codes, points, weighting=weighting, ridge=ridge)
         # A real-valued query is weighted by the bits' weights too; the scores are right as they are, so take them out.
         mean_weight = max(float(np.abs(book.weights).mean()), 1e-12)
         self.rescale(1 / np.maximum(book.weights / mean_weight, 0.1), np.zeros(n_bits))
         self.decoder_ = _decoder(X, self.mean_, codes)
-        self.recall_ = self._measure(X, held, codes, book.weights) if len(held) else None
+        with stage("recall of held-out rows"):
+            self.recall_ = self._measure(X, held, codes, book.weights) if len(held) else None
         return book
 
     def project(self, X):
@@ -162,7 +165,7 @@ class Rebuilding(HashFunction):
         self.sizes_ = stage_sizes(n_bits, self.nested)
         points = _in_parts(X, lambda part: (part - self.mean_) @ axes, axes.shape[1])
         rest, atoms, self.unexplained_ = points[rows], [], []
-        for size in self.sizes_:
+        for size in parts(self.sizes_):
             found, left = refine(rest, _start(rest, size, rng), self.coupling_, self.n_iter, tol=_SETTLED)
             atoms.append(found)
             self.unexplained_ += left
@@ -186,7 +189,7 @@ class Rebuilding(HashFunction):
             agreement, overlaps = scores[:, stage], self.overlaps_[stage, stage]
             if start:
                 agreement -= codes[:, :start] @ self.overlaps_[:start, stage]
-            signs = codes[:, stage] = choose_codes(agreement, overlaps, coupling, sweeps=_SWEEPS)
+            signs = codes[:, stage] = choose_codes(agreement, overlaps, coupling, sweeps=SWEEPS)
             agreement -= signs @ (np.float32(coupling / 2) * overlaps)
             agreement *= signs
             np.maximum(agreement, smallest, out=agreement)

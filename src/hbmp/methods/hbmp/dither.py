@@ -1,0 +1,42 @@
+"""Thresholds that differ from bit to bit, so that bits which repeat one another tell how certain they are.
+
+With many more bits than classes need, groups of bits carry the same decision. Cut at one threshold they all flip
+together and a class has one code. Cut at different thresholds they flip one after the other, and items of a class are
+ranked by how certain the class is.
+
+    ψ      log-odds of bits    (n, bits)
+    s      share                            of a bit's mean size
+    v_t    spread evenly over (-1, 1)       van der Corput's order in base 2, so that every prefix is spread as well
+    θ_t    thresholds          (bits,)      s v_t mean |ψ_t|
+
+The code is sign(ψ - θ). A real-valued query keeps ψ where it has that sign.
+
+Past the paper (docs/beyond-the-paper.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LEAST = 1e-3  # of its size, that a score keeps where its sign is not the code's
+
+
+def thresholds(odds: np.ndarray, share: float) -> np.ndarray:
+    """θ of each bit from the log-odds of training rows, (bits,) float32."""
+    spread = 2 * van_der_corput(odds.shape[1]) - 1
+    return (share * spread * np.abs(odds).mean(axis=0)).astype(np.float32)
+
+
+def van_der_corput(n: int) -> np.ndarray:
+    """The first `n` numbers between 0 and 1 of the sequence 1/2, 1/4, 3/4, 1/8, 5/8, … that mirrors binary digits."""
+    numbers, found, unit = np.arange(1, n + 1), np.zeros(n), 0.5
+    while numbers.any():
+        found += unit * (numbers % 2)
+        numbers, unit = numbers // 2, unit / 2
+    return found
+
+
+def with_signs_of(scores: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Scores that keep their size where they have the sign of `held`, and a trace of that sign elsewhere."""
+    signs = np.sign(held)
+    return signs * np.maximum(signs * scores, LEAST * np.abs(held))

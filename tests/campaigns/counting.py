@@ -1,0 +1,122 @@
+"""What all campaigns share: numbered attacks, each with a seed of its own, counts of outcomes, and broken promises.
+
+A campaign is a module with a `TITLE`, a `PROMISE`, a `GOAL` (attacks of a nightly run) and a context manager
+`attacks(folder)` that gives a function: number of the attack and its generator in, (case, outcome) pairs out. It raises
+`Broken` where a promise does not hold, and `Absent` where the machine lacks a part.
+"""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CAMPAIGNS = ("kills", "together", "damage", "brute_force", "threads", "crowd", "hostile", "lines")
+
+
+class Broken(AssertionError):
+    """A promise that did not hold."""
+
+
+class Absent(Exception):
+    """A part that this machine does not have; the campaign is left out."""
+
+
+@dataclass
+class Tally:
+    """The outcomes of one campaign."""
+
+    name: str
+    seed: int
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    broken: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    absent: str = ""
+    megabytes: float = 0.0  # growth of the process over the second half
+
+    @property
+    def attacks(self) -> int:
+        """How many attacks were made."""
+        return sum(self.counts.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """The tally as values for JSON."""
+        outcomes: dict[str, dict[str, int]] = {}
+        for (case, outcome), n in sorted(self.counts.items()):
+            outcomes.setdefault(case, {})[outcome] = n
+        module = importlib.import_module(self.name)
+        return {
+            "campaign": self.name,
+            "title": module.TITLE,
+            "promise": module.PROMISE,
+            "goal": module.GOAL,
+            "seed": self.seed,
+            "attacks": self.attacks,
+            "seconds": round(self.seconds, 1),
+            "memory_growth_mb": round(self.megabytes, 1),
+            "absent": self.absent,
+            "broken": self.broken,
+            "outcomes": outcomes,
+        }
+
+
+def run(name: str, *, seed: int = 0, most: int = sys.maxsize, seconds: float = float("inf"), first: int = 0) -> Tally:
+    """Make attacks of one campaign until there are `most` or the time is over."""
+    module = importlib.import_module(name)
+    tally = Tally(name, seed)
+    started = time.monotonic()
+    memory: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="hbmp-campaign-") as folder:
+        try:
+            with module.attacks(Path(folder)) as attack:
+                number = first
+                while tally.attacks < most and time.monotonic() - started < seconds:
+                    tally.counts.update(_outcomes(attack, number, tally))
+                    number += 1
+                    memory.append(megabytes())
+        except Absent as error:
+            tally.absent = str(error)
+    tally.seconds = time.monotonic() - started
+    if memory:
+        tally.megabytes = memory[-1] - memory[len(memory) // 2]
+    return tally
+
+
+def _outcomes(attack: Any, number: int, tally: Tally) -> Iterable[tuple[str, str]]:
+    try:
+        return list(attack(number, generator(tally.seed, number)))
+    except Broken as error:
+        tally.broken.append({"number": number, "why": str(error)[:2000]})
+        return [("all", "BROKEN")]
+
+
+def generator(seed: int, number: int) -> np.random.Generator:
+    """The generator of one attack: it can be repeated alone."""
+    return np.random.default_rng([seed, number])
+
+
+def megabytes() -> float:
+    """Resident memory of this process."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0.0
+    return pages * resource.getpagesize() / 2**20
+
+
+def sentence(error: BaseException) -> str:
+    """The message of an error if it is one clear sentence for users, else `Broken`."""
+    text = str(error).strip()
+    clear = isinstance(error, (ValueError, LookupError, OSError)) and type(error) not in (KeyError, IndexError)
+    if not clear or not text or "\n" in text or not text.endswith((".", "?")):
+        raise Broken(f"not a sentence: {type(error).__name__}: {text[:500]!r}") from error
+    return text

@@ -1,0 +1,371 @@
+"""Every writer of the package, each as: prepare the previous state, write the new one, read what is there."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hbmp
+
+X = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32)
+CODES = {n: np.where(np.random.default_rng(n).random((40, n)) < 0.5, 1, -1).astype(np.int8) for n in (8, 16)}
+
+
+def lsh(n_bits: int) -> Any:
+    """A small model without torch."""
+    return hbmp.get_method("lsh")(n_bits, random_state=0).fit(X)
+
+
+def warm_up() -> None:
+    """Load what the writers need before the first fork."""
+    import faiss  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
+    import hbmp.app.card
+    import hbmp.encode
+    import hbmp.evaluation.one_model
+    import hbmp.experiments.store
+
+    lsh(8).transform(X)
+    hbmp.Index(8).add(CODES[8]).search(CODES[8][:1], 1)
+    hbmp.Database.build(lsh(8), X)
+
+
+def command(*words: str) -> None:
+    """Run a command line; its sentence becomes a ValueError."""
+    from hbmp.app import cli
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = cli.main(list(words))
+    if status == 130:
+        raise KeyboardInterrupt
+    if status:
+        kind = ValueError if status == 2 else RuntimeError
+        raise kind(err.getvalue().strip())
+
+
+class Writer:
+    """A place on disk. `new` is what `read` gives after `write`, and `files` is what the folder holds then.
+
+    `between` are further states that a stopped writer may leave.
+    """
+
+    new: Any = 16
+    between: tuple[Any, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def prepare(self) -> None:
+        """Write the previous state; by default there is none."""
+
+    def write(self) -> None:
+        """Write the new state."""
+        raise NotImplementedError
+
+    def read(self) -> Any:
+        """What is there, None for nothing."""
+        raise NotImplementedError
+
+    def again(self) -> Any:
+        """Write once more without an attack, and read."""
+        self.write()
+        return self.read()
+
+
+class FirstModel(Writer):
+    """`model.save` where there is nothing."""
+
+    files = ("model/arrays.safetensors", "model/model.json")
+
+    @property
+    def place(self) -> Path:
+        """The model directory."""
+        return self.folder / "model"
+
+    def write(self) -> None:
+        """Save 16 bits."""
+        lsh(16).save(self.place)
+
+    def read(self) -> Any:
+        """The number of bits, if the codes are right."""
+        if not (self.place / "model.json").exists():
+            return None
+        model = hbmp.load(self.place)
+        good = np.array_equal(model.transform(X), lsh(model.n_bits).transform(X))
+        return model.n_bits if good else "other codes"
+
+    def again(self) -> Any:
+        """Save again. The name of the arrays differs from save to save; they get the plain one."""
+        found = super().again()
+        for path in self.place.glob("arrays-*.safetensors"):
+            path.rename(self.place / "arrays.safetensors")
+        return found
+
+
+class NextModel(FirstModel):
+    """`model.save` over a model."""
+
+    def prepare(self) -> None:
+        """Save 8 bits."""
+        lsh(8).save(self.place)
+
+
+class Fit(FirstModel):
+    """`hbmp fit -o` with its card, which comes after the model."""
+
+    files = ("model/arrays.safetensors", "model/card.md", "model/model.json", "x.npy")
+    new = (16, True)
+    between = ((16, False),)
+
+    def prepare(self) -> None:
+        """Write the features."""
+        np.save(self.folder / "x.npy", X)
+
+    def write(self) -> None:
+        """Fit and save."""
+        words = ["--method", "lsh", "--bits", "16", "--holdout", "0", "-o", str(self.place)]
+        command("fit", str(self.folder / "x.npy"), *words)
+
+    def read(self) -> Any:
+        """Bits, and whether there is a whole card."""
+        bits = super().read()
+        card = self.place / "card.md"
+        return None if bits is None else (bits, card.exists() and "hbmp fit" in card.read_text(encoding="utf-8"))
+
+
+class SavedIndex(Writer):
+    """`Index.save` over an index."""
+
+    files = ("codes.hbmp",)
+
+    def prepare(self) -> None:
+        """Save 8 bits."""
+        hbmp.Index(8).add(CODES[8]).save(self.folder / "codes.hbmp")
+
+    def write(self) -> None:
+        """Save 16 bits."""
+        hbmp.Index(16).add(CODES[16]).save(self.folder / "codes.hbmp")
+
+    def read(self) -> Any:
+        """The number of bits, if the codes are right."""
+        index = hbmp.Index.load(self.folder / "codes.hbmp")
+        return index.n_bits if np.array_equal(index.codes(np.arange(40)), CODES[index.n_bits]) else "other codes"
+
+
+class EncodedArray(Writer):
+    """`hbmp encode -o codes.npy` over a file."""
+
+    files = ("codes.npy", "model/arrays.safetensors", "model/model.json", "x.npy")
+
+    def prepare(self) -> None:
+        """Write features, a model, and other codes."""
+        np.save(self.folder / "x.npy", X)
+        lsh(16).save(self.folder / "model")
+        np.save(self.folder / "codes.npy", CODES[8])
+
+    def write(self) -> None:
+        """Encode."""
+        command("encode", *(str(self.folder / name) for name in ("model", "x.npy")), "-o", f"{self.folder}/codes.npy")
+
+    def read(self) -> Any:
+        """The number of bits, if the codes are right."""
+        codes = np.load(self.folder / "codes.npy")
+        good = np.array_equal(codes, CODES[8] if codes.shape[1] == 8 else lsh(16).transform(X))
+        return codes.shape[1] if good else "other codes"
+
+
+class EncodedParts(Writer):
+    """`encode_dataset` in four parts; a run that was stopped is resumed."""
+
+    new = 4
+    between = (None, 0, 1, 2, 3)
+    files = ("codes/_hbmp.json", *(f"codes/part-{n:06}.parquet" for n in range(4)), "x.npy")
+
+    def prepare(self) -> None:
+        """Write the features."""
+        np.save(self.folder / "x.npy", X)
+
+    def write(self) -> None:
+        """Encode what is missing."""
+        hbmp.encode_dataset(lsh(16), self.folder / "x.npy", self.folder / "codes", rows_per_part=10)
+
+    def read(self) -> Any:
+        """How many parts there are, if all are right."""
+        if not (self.folder / "codes").is_dir():
+            return None
+        expected = lsh(16).transform(X)
+        parts = sorted((self.folder / "codes").glob("part-*.parquet"))
+        for table, codes in hbmp.encode.read_codes(self.folder / "codes") if parts else ():
+            if not np.array_equal(codes, expected[table["id"].to_numpy()]):
+                return "other codes"
+        return len(parts)
+
+
+class TextFile(Writer):
+    """A file written whole: results, cards, checkpoints, locks of fetched data."""
+
+    new = "new" * 5000
+    files = ("file.json",)
+
+    def prepare(self) -> None:
+        """Write the former text."""
+        self._put("old")
+
+    def write(self) -> None:
+        """Replace it."""
+        self._put(self.new)
+
+    def read(self) -> Any:
+        """The text."""
+        return (self.folder / "file.json").read_text(encoding="utf-8")
+
+    def _put(self, text: str) -> None:
+        from hbmp._core.files import write_into_place
+
+        write_into_place(self.folder / "file.json", text)
+
+
+class ResultLine(Writer):
+    """A result line behind another."""
+
+    new = ("a", "b")
+    files = (".results.jsonl.lock", "results.jsonl")
+
+    def prepare(self) -> None:
+        """Write the first line."""
+        self._append("a")
+
+    def write(self) -> None:
+        """Write the second."""
+        self._append("b")
+
+    def read(self) -> Any:
+        """The keys of all lines."""
+        from hbmp.experiments import store
+
+        return tuple(record["key"] for record in store.read(self.folder / "results.jsonl"))
+
+    def _append(self, key: str) -> None:
+        from hbmp.experiments import store
+
+        store.append(self.folder / "results.jsonl", {"key": key, "scores": {"map": 0.5}})
+
+
+class BuiltDatabase(Writer):
+    """`Database.build` where there is nothing."""
+
+    new = ((16, 40), "right")
+    files = ("shop.db",)
+
+    @property
+    def place(self) -> Path:
+        """The file."""
+        return self.folder / "shop.db"
+
+    def build(self, n_bits: int, n_items: int, **more: Any) -> None:
+        """Build a database of the first items."""
+        ids, payload = [f"item {row}" for row in range(n_items)], [{"row": row} for row in range(n_items)]
+        model, vectors = lsh(n_bits), "float32"
+        hbmp.Database.build(
+            model, X[:n_items], ids=ids, payload=payload, vectors=vectors, path=self.place, **more
+        ).close()
+
+    def write(self) -> None:
+        """Build."""
+        self.build(16, 40, replace=True)
+
+    def read(self) -> Any:
+        """Bits and items, and whether codes, payload and vectors belong together."""
+        if not self.place.exists():
+            return None
+        with hbmp.Database.load(self.place) as database:
+            ids = list(database.ids)
+            rows = np.array([int(name.split()[1]) for name in ids], dtype=np.int64)
+            expected = lsh(database.index.n_bits).transform(X)
+            right = [one["row"] for one in database.payload_of(ids)] == rows.tolist()
+            if ids:
+                near, _ = database.search(X[rows], 1, rescore=3)
+                right &= bool(np.allclose(near[:, 0], 0, atol=1e-5))
+                numbers = database._contents.numbers
+                right &= np.array_equal(database.index.codes(numbers), expected[rows])
+            return (database.index.n_bits, len(ids)), "right" if right else "wrong"
+
+
+class ReplacedDatabase(BuiltDatabase):
+    """`Database.build` over a database."""
+
+    def prepare(self) -> None:
+        """Build a smaller one."""
+        self.build(8, 25)
+
+
+class GrownDatabase(BuiltDatabase):
+    """`database.add`."""
+
+    def prepare(self) -> None:
+        """Build the first 25 items."""
+        self.build(16, 25)
+
+    def write(self) -> None:
+        """Add the others."""
+        with hbmp.Database.load(self.place) as database:
+            ids, payload = [f"item {row}" for row in range(25, 40)], [{"row": row} for row in range(25, 40)]
+            database.add(X[25:], ids=ids, payload=payload)
+
+    def again(self) -> Any:
+        """Add what is not there."""
+        if self.read() != self.new:
+            self.write()
+        return self.read()
+
+
+class ShrunkDatabase(BuiltDatabase):
+    """`database.remove`."""
+
+    new = ((16, 10), "right")
+
+    def prepare(self) -> None:
+        """Build 40 items."""
+        self.build(16, 40)
+
+    def write(self) -> None:
+        """Remove 30, those that are there."""
+        with hbmp.Database.load(self.place) as database:
+            database.remove([f"item {row}" for row in range(10, 40)])
+
+
+class CopiedDatabase(BuiltDatabase):
+    """`database.save` over another database."""
+
+    def prepare(self) -> None:
+        """Build a smaller one at the place."""
+        self.build(8, 25)
+
+    def write(self) -> None:
+        """Save a copy of a database in memory."""
+        ids, payload = [f"item {row}" for row in range(40)], [{"row": row} for row in range(40)]
+        hbmp.Database.build(lsh(16), X, ids=ids, payload=payload, vectors="float32").save(self.place)
+
+
+WRITERS = {
+    "first model": FirstModel,
+    "next model": NextModel,
+    "hbmp fit": Fit,
+    "index": SavedIndex,
+    "hbmp encode": EncodedArray,
+    "encode_dataset": EncodedParts,
+    "whole file": TextFile,
+    "result line": ResultLine,
+    "first database": BuiltDatabase,
+    "replaced database": ReplacedDatabase,
+    "database add": GrownDatabase,
+    "database remove": ShrunkDatabase,
+    "database save": CopiedDatabase,
+}
