@@ -15,6 +15,10 @@ from hbmp._core.device import pick_device, require_torch, to_numpy, to_torch
 from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
 from hbmp.functions._shared.base import HashFunction
+from hbmp.functions._shared.disk_batches import DiskBatches, is_on_disk
+
+_ROWS = 16_384  # standardised and projected at a time
+_NUMBERS = 2**19  # read from disk at a time
 
 Layers = list[tuple[np.ndarray, np.ndarray]]
 
@@ -48,10 +52,9 @@ class FeedForward(HashFunction):
         device = pick_device(self.device)
         seed = draw_seed(as_generator(random_state))
         mean, scale = _standardisation(X)
-        inputs = to_torch(((X - mean) / scale).astype(np.float32), device)
         occasional = None if self.hidden else getattr(loss, "occasional", None)  # layers below need every score
         recipe = replace(self._recipe(len(X)), rates=() if occasional is None else occasional.rates)
-        data = ArrayBatches(inputs, *(to_torch(array, device) for array in rest), batch_size=recipe.batch_size)
+        data = _batches(X, mean, scale, rest, recipe.batch_size, device)
         with seeded(seed, device):
             module = self._module(X.shape[1], n_bits, occasional).to(device)
             loss = loss.to(device) if hasattr(loss, "to") else loss
@@ -70,7 +73,10 @@ class FeedForward(HashFunction):
         self.layers_[-1] = (np.delete(weights, columns, axis=1), np.delete(bias, columns))
 
     def project(self, X: np.ndarray) -> NDArray[np.float32]:
-        """Scores of the trained layers, in NumPy."""
+        """Scores of the trained layers, in NumPy, in blocks of 16,384 rows."""
+        return np.concatenate([self._scores(X[start : start + _ROWS]) for start in range(0, max(len(X), 1), _ROWS)])
+
+    def _scores(self, X: np.ndarray) -> NDArray[np.float32]:
         out: NDArray[np.float32] = np.asarray(X, dtype=np.float32)
         for position, (weights, bias) in enumerate(self.layers_):
             out = out @ weights + bias
@@ -106,9 +112,23 @@ class FeedForward(HashFunction):
         return nn.Sequential(OccasionalLinear(sizes[-1], n_bits, occasional))
 
 
+def _batches(X: np.ndarray, mean, scale, rest, batch_size: int, device: str) -> ArrayBatches | DiskBatches:
+    """Batches of standardised rows: all on the device, or read from disk as they are needed where X is a memory map."""
+    if is_on_disk(X):
+        return DiskBatches(X, mean, scale, *rest, batch_size=batch_size, device=device)
+    inputs = np.empty(X.shape, dtype=np.float32)
+    for start in range(0, len(X), _ROWS):
+        inputs[start : start + _ROWS] = (X[start : start + _ROWS] - mean) / scale
+    return ArrayBatches(*(to_torch(array, device) for array in (inputs, *rest)), batch_size=batch_size)
+
+
 def _standardisation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and scale of each feature; a constant feature keeps scale 1."""
-    mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    """Mean and scale of each feature, in blocks of rows; a constant feature keeps scale 1."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    step = max(256, _NUMBERS // X.shape[1]) if is_on_disk(X) else _ROWS
+    blocks = (X[start : start + step] for start in range(0, len(X), step))
+    squares = sum(np.square(block - mean).sum(axis=0) for block in blocks)
+    deviation = np.sqrt(squares / len(X))
     return mean, np.where(deviation > 1e-7 * (np.abs(mean) + 1), deviation, 1.0)
 
 
