@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from hbmp.evaluation.first_results import FirstResults, first_results
 from hbmp.evaluation.trial import Trial
 from hbmp.hasher import Hasher, get_method
 from hbmp.methods import make_method
@@ -87,6 +88,8 @@ class MethodResult:
         Reason of a failure.
     curve : dict of str to list, default={}
         Mean "precision" and "recall" among the first "rank" items, by the method's own distance.
+    first : FirstResults, default=None
+        Measures of the first ten results.
 
     Examples
     --------
@@ -105,6 +108,7 @@ class MethodResult:
     tried: int = 0
     error: str = ""
     curve: dict[str, list[float]] = field(default_factory=dict)
+    first: FirstResults | None = None
 
     def score(self, measure: str = "map") -> float | None:
         """The tie-aware score by the method's own distance, weighted if it has weights.
@@ -168,7 +172,8 @@ def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None
     model.fit(trial.train, trial.train_labels)
     fit_seconds = time.perf_counter() - start
     database_codes, encode_seconds = _encode(model, trial.database)
-    scores, curve = trial.scores_with_curve(model.transform(trial.queries), database_codes, model.bit_weights_)
+    query_codes = model.transform(trial.queries)
+    scores, curve = trial.scores_with_curve(query_codes, database_codes, model.bit_weights_)
     row = MethodResult(
         cell.label,
         cell.bits,
@@ -179,6 +184,7 @@ def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None
         settings=settings,
         tried=tried,
         curve=curve,
+        first=first_results(trial, query_codes, database_codes, model.bit_weights_),
     )
     return row, model if cell.keep else None
 
