@@ -28,7 +28,8 @@ from hbmp._core.table import Table
 from hbmp.evaluation import cells as cell_runs
 from hbmp.evaluation import tables
 from hbmp.evaluation.baselines import BaselineResult, measure_baselines
-from hbmp.evaluation.cells import MethodResult, MethodRun
+from hbmp.evaluation.cells import MethodResult
+from hbmp.evaluation.choice import MethodRun
 from hbmp.evaluation.trial import Trial, as_features, as_labels, check_alike, draw_split, trial_of
 from hbmp.hasher import Hasher, get_method, list_methods
 from hbmp.protocols import Split
@@ -95,7 +96,7 @@ class Comparison:
     @property
     def details(self) -> Table:
         """All readings and costs, one line per method and code length."""
-        return tables.details(self.rows, self.ranking)
+        return tables.details(self.rows, self.ranking, self.measure)
 
     @property
     def alternatives(self) -> Table:
@@ -139,7 +140,7 @@ class Comparison:
         str
             CSV with a header.
         """
-        return tables.csv_text(self.rows)
+        return tables.csv_text(self.rows, self.measure)
 
     def to_json(self) -> str:
         """Render results and facts as one JSON object; a score without any query is null.
@@ -226,8 +227,8 @@ def compare(
     cutoff : int, default=None
         How many ranks count; the full ranking if None.
     validation : int, default=0
-        Settings per method and code length, validated on held-out training rows from the method's own grid (`search`);
-        0 for each method's defaults.
+        Settings per method and code length, validated on held-out training rows from the method's own grid (`search`),
+        and two learning rates for deep methods; 0 for each method's defaults. The result has both scores.
     baselines : bool, default=True
         Whether to measure the same search without hashing: vectors as they are, a classifier, signs, PQ and RaBitQ.
     seed : int, default=0

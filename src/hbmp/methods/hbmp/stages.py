@@ -17,7 +17,7 @@ from hbmp.pursuit.sweeps import successive_codes
 
 _ROTATIONS = 50  # iterations of the start
 _SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
-_SWEEPS = 8  # of an encoding; nearly all bits are settled after three
+SWEEPS = 8  # of an encoding; nearly all bits are settled after three
 
 
 def stage_sizes(n_bits: int, nested: bool) -> list[int]:
@@ -54,12 +54,12 @@ def levelled_atoms(points, n_bits: int, n_iter: int, rng) -> tuple[np.ndarray, l
 def staged_codes(agreement, overlaps, coupling: float, sizes) -> np.ndarray:
     """Codes stage by stage: the bits of earlier stages are fixed, and later ones explain what they leave."""
     if len(sizes) == 1:
-        return choose_codes(agreement, overlaps, coupling, sweeps=_SWEEPS)
+        return choose_codes(agreement, overlaps, coupling, sweeps=SWEEPS)
     codes, start = np.empty_like(agreement), 0
     for size in sizes:
         stage = slice(start, start + size)
         rest = agreement[:, stage] - codes[:, :start] @ overlaps[:start, stage]
-        codes[:, stage] = choose_codes(rest, overlaps[stage, stage], coupling, sweeps=_SWEEPS)
+        codes[:, stage] = choose_codes(rest, overlaps[stage, stage], coupling, sweeps=SWEEPS)
         start += size
     return codes
 
@@ -67,7 +67,7 @@ def staged_codes(agreement, overlaps, coupling: float, sizes) -> np.ndarray:
 def levelled_codes(agreement, overlaps) -> np.ndarray:
     """Codes of levelled atoms: bit after bit from the longest atom on, then sweeps over all of them."""
     start = successive_codes(agreement, overlaps)
-    return choose_codes(agreement, overlaps, 1.0, start=start, sweeps=_SWEEPS)
+    return choose_codes(agreement, overlaps, 1.0, start=start, sweeps=SWEEPS)
 
 
 def squares(rows) -> float:
