@@ -259,12 +259,13 @@ def compare(
     >>> print(table.to_csv().splitlines()[0][:32])
     method,bits,map,map.tie-aware,fi
     """
-    X, y = as_features(X), as_labels(y, len(X))
+    X, given_y = as_features(X), y
+    y = as_labels(y, len(X), others=query_y)
     if query_X is not None:
         if queries is not None:
             raise ValueError("Either queries= draws rows of X as queries or query_X= brings them; pass one of the two.")
         query_X = as_features(query_X, "query_X")
-        query_y = as_labels(query_y, len(query_X), "query_y")
+        query_y = as_labels(query_y, len(query_X), "query_y", others=given_y)
         check_alike(X, y, query_X, query_y)
     elif query_y is not None:
         raise ValueError("query_y= holds the labels of query_X=, which is missing.")
