@@ -112,7 +112,9 @@ class FeedForward(HashFunction):
         return nn.Sequential(OccasionalLinear(sizes[-1], n_bits, occasional))
 
 
-def _batches(X: np.ndarray, mean, scale, rest, batch_size: int, device: str) -> ArrayBatches | DiskBatches:
+def _batches(
+    X: np.ndarray, mean: np.ndarray, scale: np.ndarray, rest: Sequence[np.ndarray], batch_size: int, device: str
+) -> ArrayBatches | DiskBatches:
     """Batches of standardised rows: all on the device, or read from disk as they are needed where X is a memory map."""
     if is_on_disk(X):
         return DiskBatches(X, mean, scale, *rest, batch_size=batch_size, device=device)
