@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Python >= 3.11 and make:
-#   make demo    install into .venv, compare HBMP with six methods on real data, leave a report and a database in demo/
+#   make demo    install into .venv, compare methods on real texts, leave a report and a database in demo/
 #   make test    install the development extras into .venv, run linter, type checker and tests
 # and one more, for who wants to read: make docs builds the pages of docs/ into site/.
 # Nothing stays outside this directory: caches and temporary files go to .cache/. Only the tests that start a database
@@ -44,7 +44,7 @@ docs: .venv/dev-installed
 	$(PYTHON) -m venv .venv
 
 .venv/demo-installed: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -e '.[learn,plots,web,images]'
+	$(INSTALL) -e '.[learn,plots,web,text]'
 	touch $@
 
 .venv/dev-installed: .venv/bin/python pyproject.toml constraints.txt

@@ -12,7 +12,10 @@ import counting
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "campaigns.py"
-SLICE = {"kills": 26, "together": 300}
+SLICE = {
+    "kills": 13, "together": 100, "damage": 450, "brute_force": 300,
+    "threads": 60, "crowd": 128, "hostile": 40, "lines": 10,
+}  # fmt: skip
 
 
 def run(tmp_path, name, *words):

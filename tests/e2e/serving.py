@@ -71,8 +71,11 @@ TOPICS = {
 }
 
 
-def make_texts(folder, **options):
-    """A database of texts with ids that need quoting, titles, links and vectors; its model remembers its encoder."""
+def make_texts(folder, *, model_of=(), **options):
+    """A database of texts with ids that need quoting, titles, links and vectors; its model remembers its encoder.
+
+    `model_of`: the topics that an HBMP model is fitted on; without them the codes are random hyperplanes.
+    """
     words = [(topic, word) for topic, words in TOPICS.items() for word in words]
     rows = [
         {
@@ -87,7 +90,12 @@ def make_texts(folder, **options):
     texts = [word for _, word in words]
     encoder = hbmp.encoders.get("wordllama")
     vectors = encoder.encode(texts)
-    model = hbmp.get_method("lsh")(N_BITS, random_state=0).fit(vectors).with_encoder(encoder)
+    model = hbmp.get_method("lsh")(N_BITS, random_state=0).fit(vectors)
+    if model_of:
+        known = [place for place, (topic, _) in enumerate(words) if topic in model_of]
+        model = hbmp.HBMP(N_BITS, function="linear", random_state=0)
+        model.fit(vectors[known], [words[place][0] for place in known])
+    model.with_encoder(encoder)
     ids = [f"{topic}/{word} & co?" for topic, word in words]
     labels = [topic for topic, _ in words]
     build = {"ids": ids, "labels": labels, "payload": rows, "vectors": "float32", **options}

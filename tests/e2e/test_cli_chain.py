@@ -55,7 +55,7 @@ CHAIN = """
 import shlex, sys
 from importlib import import_module
 from hbmp import cli
-for verb in ("fit", "encode", "index", "search", "evaluate", "export"):
+for verb in ("fit", "encode", "index", "search", "add", "remove", "evaluate", "export"):
     words = shlex.split(import_module(f"hbmp.app.commands.{verb}").EXAMPLE)[1:]
     status = cli.main(words + (sys.argv[1:] if verb == "fit" else []))
     if status:
@@ -68,7 +68,13 @@ def test_the_examples_of_the_help_pages_run_one_after_the_other_in_an_empty_dire
         [sys.executable, "-c", CHAIN, *QUICK], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    for said in ("digits-16: HBMP of 16 bits", "codes.npy: 1,797 codes", "digits-db: 1,797 items", "codes.csv: hex"):
+    for said in (
+        "digits-16: HBMP of 16 bits",
+        "codes.npy: 1,797 codes",
+        "digits-db: 1,797 items",
+        "codes.csv: hex",
+        "3,591 items now",
+    ):
         assert said in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"digits-16", "codes.npy", "digits-db", "codes.csv"}
 

@@ -186,7 +186,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
     monkeypatch.setattr(indexing, "_PER_PART", 200)
     calls = []
 
-    class Stopped(indexing._Counted):
+    class Stopped(indexing._Reporting):
         def transform(self, X):
             calls.append(len(X))
             if len(calls) == 3:  # the sample, one part, and in the midst of the second
@@ -194,7 +194,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
             return super().transform(X)
 
     with monkeypatch.context() as patch:
-        patch.setattr(indexing, "_Counted", Stopped)
+        patch.setattr(indexing, "_Reporting", Stopped)
         assert cli.main(["index", "model", "photos", "-o", "again"]) == 130
     assert capsys.readouterr().err == "Interrupted. Run the same command again to continue.\n"
     assert calls == [64, 200, 200]

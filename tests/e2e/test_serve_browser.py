@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from serving import N_BITS, make_digits, make_pictures, serving
+from serving import N_BITS, make_digits, make_pictures, make_texts, serving
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 _ABSENT = not Path(CHROMIUM).exists() and not os.environ.get("HBMP_REQUIRE_BROWSER")
@@ -50,7 +50,7 @@ def opened(browser):
         if token:
             page.fill("#token", token)
             page.press("#token", "Enter")
-        page.wait_for_selector("#results li img[src^='blob:']")
+        page.wait_for_selector("#results li img[src^='blob:'], #results.texts li")
         return page
 
     yield _open
@@ -102,10 +102,17 @@ def test_an_item_its_bits_and_neighbours_follow_every_control(url, opened):
             == mode
         )
     assert "searched in" in page.inner_text("#status")
+    assert "tie at distance 0" in page.inner_text("#status")  # the digits of a class have one code
+    assert [int(rank) for rank in page.locator("#results .rank").all_inner_texts()] == list(range(1, 25))
     first = page.locator("#results button").first
     number = int(first.get_attribute("data-id"))
     assert answered(page, first.click)["results"]
     assert page.input_value("#item-id") == str(number)
+    page.click(".filter[data-column=label] summary")
+    filtered = answered(page, lambda: page.locator(".filter label:has(.value:text-is('7')) input").check())
+    assert {found["label"] for found in filtered["results"]} == {"7"}
+    assert page.inner_text(".filter summary") == "label: 7"
+    assert {found["label"] for found in answered(page, lambda: page.click(".clear"))["results"]} != {"7"}
 
 
 def test_a_vector_is_pasted_and_a_wrong_one_explained(url, opened):
@@ -143,6 +150,10 @@ def test_the_codes_are_drawn_and_a_point_of_the_map_searches(url, opened):
     page.click("#tab-codes")
     page.wait_for_selector("#card-map circle", timeout=120_000)
     assert page.locator("#codes canvas").count() == 3
+    for axis in ("rows", "columns"):
+        assert page.locator(f"#card-distances .axis.{axis} span").all_inner_texts() == [str(n) for n in range(10)]
+    assert page.inner_text("#card-distances .axis b") == "classes"
+    assert page.inner_text("#codes-note") == ""
     assert page.locator("#card-residuals polyline").count() == 1
     assert page.locator("#card-book .entry").count() == 11
     assert page.locator("#card-map .map circle").count() == 1797
@@ -153,6 +164,60 @@ def test_the_codes_are_drawn_and_a_point_of_the_map_searches(url, opened):
     number = page.evaluate("() => document.querySelector('#tip img').dataset.id")
     answered(page, lambda: page.mouse.down() or page.mouse.up())
     assert page.input_value("#item-id") == number
+
+
+CUT = """() => [...document.querySelectorAll('.title, .axis span, .entry .name, .chip')]
+    .filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth).map((part) => part.textContent)"""
+
+
+def test_texts_are_found_by_words_and_shown_with_what_they_carry(tmp_path, opened):
+    rows = make_texts(tmp_path, model_of=["animals", "money"])[1]
+    with serving("--index", tmp_path / "db") as address:
+        page = opened(address, token=None, viewport={"width": 1400, "height": 900})
+        page.fill("#text", "riding a horse")
+        answer = answered(page, lambda: page.press("#text", "Enter"))
+        assert answer["metric"] == "cosine"
+        page.wait_for_function("() => document.querySelector('#results .title').textContent === 'All about the horse'")
+        card = page.locator("#results li").first
+        assert card.locator(".text").inner_text().startswith("What everybody should know about a horse")
+        assert "2004" in card.locator(".facts").inner_text()
+        link = card.locator("a")
+        assert (link.get_attribute("href"), link.get_attribute("rel")) == (
+            rows[4]["url"],
+            "noopener noreferrer nofollow",
+        )
+        shown = [float(text) for text in page.locator("#results .distance").all_inner_texts()]
+        assert shown == sorted(shown)
+        assert page.locator("#results img").count() == 0
+        page.click(".filter[data-column=topic] summary")
+        kitchen = page.locator(".filter[data-column=topic] li", has_text="kitchen").locator("input")
+        assert {found["payload"]["topic"] for found in answered(page, kitchen.check)["results"]} == {"kitchen"}
+        page.keyboard.press("Escape")
+        assert answered(page, page.locator("#results button").first.click)["results"]
+        assert page.input_value("#item-id").startswith("kitchen/")
+        assert page.inner_text("#query-words strong").startswith("All about the ")
+        page.click("#tab-codes")
+        page.wait_for_selector("#card-map circle", timeout=120_000)
+        assert "1 classes of the database are not in the code book: kitchen" in page.inner_text("#codes-note")
+        assert page.evaluate(CUT) == []
+        page.locator("#card-map circle").first.hover(force=True)
+        assert page.inner_text("#tip span").startswith("All about the ")
+        page = opened(address, token=None, viewport={"width": 390, "height": 844})
+        assert page.evaluate(CUT) == []
+        assert page.evaluate(TOO_WIDE) == []
+
+
+@pytest.mark.slow
+def test_a_link_of_a_payload_is_a_web_address_or_nothing(tmp_path, opened):
+    links = ["javascript:alert(1)", "https://example.org/a", "no address", "http://example.org/<b>"] * 6
+    titles = ["<img src=x onerror=alert(1)>"] * 24
+    make_texts(tmp_path, payload={"title": titles, "url": links}, vectors=None, labels=None)
+    with serving("--index", tmp_path / "db", "--no-map") as address:
+        page = opened(address, token=None)
+        page.wait_for_function("() => document.querySelectorAll('#results li').length === 23")
+        hrefs = page.evaluate("() => [...document.querySelectorAll('#results a')].map((link) => link.href)")
+        assert set(hrefs) == {"https://example.org/a", "http://example.org/%3Cb%3E"}
+        assert page.locator("#results .title").first.inner_text() == titles[0]
 
 
 TOO_WIDE = """() => [...document.querySelectorAll('body *')]

@@ -4,18 +4,20 @@ import numpy as np
 import pytest
 
 from hbmp.methods.hbmp.detail import TIE_BREAKING
-from hbmp.methods.hbmp.detail_choice import SHARES, ScoredRows, choose_details
+from hbmp.methods.hbmp.detail_choice import SHARES, ScoredRows, Search, choose_details
 
 
 def part(seed, n, n_bits, n_classes, error, repeat=1):
-    """Class codes with bit errors; with repeat, the same few bits come again and again and bring nothing."""
+    """Class codes with bit errors; with repeat, the same few bits come again and again and bring nothing.
+
+    Features say nothing of the class, so that details cannot stand in for label bits.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(0, n_classes, n)
     targets = np.random.default_rng(0).choice([-1.0, 1.0], (n_classes, n_bits // repeat))
     flips = np.where(rng.random((n, n_bits // repeat)) < error, -1.0, 1.0)
     scores = np.tile(targets[y] * flips * rng.uniform(1, 3, flips.shape), repeat)
-    features = rng.standard_normal((n, 10)) + 2 * np.random.default_rng(1).standard_normal((n_classes, 10))[y]
-    return ScoredRows(scores, features, y)
+    return ScoredRows(scores, rng.standard_normal((n, 10)), y)
 
 
 def ones(k):
@@ -39,12 +41,11 @@ def test_long_codes_always_have_some_details():
     assert choose_details(learned, held, ones, random_state=0).n_bits == 4
 
 
-def test_a_higher_price_buys_more_details():
-    learned, held = (part(seed, 500, 32, 20, 0.12) for seed in (2, 3))
-    found = [choose_details(learned, held, ones, price=price, random_state=0) for price in (0.0, 0.02, 0.1, 1.0)]
+def test_a_higher_price_buys_more_details_until_they_are_not_worth_it():
+    learned, held = (part(seed, 500, 32, 8, 0.05) for seed in (2, 3))
+    found = [choose_details(learned, held, ones, price=price, random_state=0) for price in (0.0, 0.004, 1.0)]
     assert sorted(choice.n_bits for choice in found) == [choice.n_bits for choice in found]
-    assert found[0].n_bits < found[-1].n_bits == 24
-    assert found[-1].total == found[-1].total_real == 24  # a price of 1 allows whole weights
+    assert found[0].n_bits == 0 < found[1].n_bits < found[2].n_bits < 28
 
 
 def test_multi_label_and_the_same_choice_twice():
@@ -63,3 +64,48 @@ def test_multi_label_and_the_same_choice_twice():
 def test_very_short_codes(n_bits):
     learned, held = (part(seed, 200, n_bits, 3, 0.1) for seed in (2, 3))
     assert 0 <= choose_details(learned, held, ones, random_state=0).n_bits < n_bits
+
+
+def test_a_search_is_scored_as_one_query_after_the_other():
+    """Average precision and recall of the ten nearest against loops, without ties."""
+    queries, database = part(5, 7, 6, 3, 0.2), part(6, 60, 6, 3, 0.2)
+    search = Search(queries, database, ones)
+    similarity = np.random.default_rng(0).permutation(7 * 60).reshape(7, 60).astype(np.float32)
+    found = search.found(similarity)
+    vectors = [rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True) for rows in (queries, database)]
+    precision, recall = [], []
+    for i in range(7):
+        order = np.argsort(-similarity[i])
+        relevant = database.labels[order] == queries.labels[i]
+        ranks = np.flatnonzero(relevant) + 1
+        precision.append(np.mean([(k + 1) / rank for k, rank in enumerate(ranks)]))
+        cosines = np.where(database.labels == queries.labels[i], vectors[1] @ vectors[0][i], -2)
+        recall.append(len(set(np.argsort(-cosines)[:10]) & set(order[:10])) / 10)
+    np.testing.assert_allclose(found.precision, precision, rtol=1e-5)
+    assert found.recall == pytest.approx(np.mean(recall))
+
+
+def test_label_bits_alone_cost_nothing():
+    queries, database = part(5, 40, 8, 3, 0.2), part(6, 200, 8, 3, 0.2)
+    search = Search(queries, database, ones)
+    for real in (False, True):
+        tried = search.tried(search.similarity(8, real), real)
+        assert (tried.price, tried.error) == (0, 0)
+        assert tried.worth == search.level[real].recall
+
+
+def test_the_price_of_few_queries_is_less_certain():
+    database = part(2, 300, 16, 8, 0.1)
+    tried = []
+    for n in (25, 400):
+        search = Search(part(3, n, 16, 8, 0.1), database, ones)
+        tried.append(search.tried(search.similarity(8, False), False))
+    assert tried[0].error > 2 * tried[1].error
+    assert not tried[1].within(tried[1].price)
+    assert tried[1].within(tried[1].price + 1.01 * tried[1].error)
+
+
+def test_queries_without_a_relevant_item_have_no_say():
+    learned, held = part(2, 300, 32, 4, 0.0, repeat=4), part(3, 20, 32, 4, 0.0, repeat=4)
+    strangers = ScoredRows(held.scores, held.features, held.labels + 100)
+    assert choose_details(learned, strangers, ones, random_state=0).n_bits in (0, 4)

@@ -122,6 +122,27 @@ def test_onnx_gives_the_same_bits(tmp_path, name):
     np.testing.assert_array_equal(weights, model.bit_weights_)
 
 
+@pytest.mark.parametrize("kind", ["classes", "label sets"])
+def test_onnx_gives_the_same_detail_bits(tmp_path, kind):
+    """Detail bits depend on one another, so a bit that differed would change others; rows of zeros are allowed."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    images, y = load_digits(return_X_y=True)
+    images = images.astype(np.float32)
+    images[5] = 0
+    labels = y if kind == "classes" else np.eye(10, dtype=np.uint8)[y] | (images[:, 20:30] > 14)
+    function = hbmp.functions.Linear(epochs=3)
+    model = hbmp.HBMP(26, detail_bits=15, function=function, random_state=0).fit(images[:600], labels[:600])
+    assert (model.encoder_.queries is None) == (kind == "classes")
+    session = onnxruntime.InferenceSession(export.to_onnx(model, tmp_path / "encoder.onnx"))
+    expected, sizes = model.transform(images), model.project(images)
+    for rows in (slice(None), slice(3, 4), slice(0, 0)):
+        scores, codes = session.run(["scores", "codes"], {"features": images[rows]})
+        assert codes.shape == (len(images[rows]), 26)
+        np.testing.assert_array_equal(codes, expected[rows])
+        np.testing.assert_allclose(scores, sizes[rows], rtol=1e-3, atol=1e-4 * np.abs(sizes).max())
+    assert len(np.unique(expected[:, 11:], axis=0)) > 500
+
+
 def test_onnx_counts_a_score_of_zero_as_plus(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     images, labels = load_digits(return_X_y=True)

@@ -371,3 +371,14 @@ def test_bad_construction():
         hbmp.Index(2).codes([5])
     with pytest.raises(ValueError, match="after the first 6 must be zero"):
         hbmp.Index(6).add_packed(np.array([[64]], np.uint8))
+
+
+@pytest.mark.parametrize("weight", [1e-310, 1e-45, 1e-39])
+def test_equal_weights_so_small_that_distances_tie_as_float32(weight):
+    rng = np.random.default_rng(0)
+    codes = rng.choice(SIGNS, (300, 20))
+    table = hamming.distances(codes[:4], codes, np.full(20, weight))
+    distances, ids = hbmp.Index(20, np.full(20, weight)).add(codes).search(codes[:4], 30)
+    expected = np.argsort(table, axis=1, kind="stable")[:, :30]
+    np.testing.assert_array_equal(ids, expected)
+    np.testing.assert_array_equal(distances, np.take_along_axis(table, expected, axis=1))

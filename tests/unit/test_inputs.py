@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hbmp.app.inputs import in_the_same_columns, read_data, read_features, read_ids, read_labels
+from hbmp.app.inputs import in_the_same_columns, read_data, read_features, read_labels
 from hbmp.datasets import Data
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
@@ -141,14 +141,6 @@ def test_labels_of_two_files_come_into_the_same_columns(first, second):
     left, right = in_the_same_columns(*data)
     shared = left.labels.astype(int) @ right.labels.astype(int).T
     assert shared.tolist() == [[len(a & b) for b in second] for a in first]
-
-
-def test_ids_are_whole_numbers(tmp_path):
-    np.save(tmp_path / "ids.npy", np.array([5, 3]))
-    assert read_ids(tmp_path / "ids.npy").tolist() == [5, 3]
-    assert read_ids(write(tmp_path / "ids.txt", "5\n3\n")).tolist() == [5, 3]
-    with pytest.raises(ValueError, match="Ids are whole numbers"):
-        read_ids(write(tmp_path / "words.txt", "a\nb\n"))
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,25 @@ def test_every_regime_has_a_set():
     assert max(one["train"] for one in facts) <= 5000
 
 
+def test_the_page_of_detail_bits_shows_the_lines_measured():
+    import detail_bits
+
+    lines = detail_bits.read()
+    shown = detail_bits.PAGE.read_text().split("<!-- measured: begin -->")[1].split("<!-- measured: end -->")[0]
+    assert shown.strip() == detail_bits.measured(lines), "run `python benchmarks/detail_bits.py page`"
+
+
+def test_a_line_of_detail_bits_has_all_three_models(folder):
+    import detail_bits
+
+    line = detail_bits.measure(folder / "sets.npz", 8, 0)
+    found = detail_bits.averaged([line], 8)["sets"]
+    assert all(0 <= found[method]["recall"] <= 1 for method in detail_bits.METHODS)
+    assert found["label"]["detail_bits"] == 0
+    assert found["unlabelled"]["map"] > 0.4
+    assert "| sets |" in detail_bits.measured([line])
+
+
 def test_readings_of_one_fit_are_lines_of_their_own(folder, tmp_path, command):
     from suite import read_lines
     from suite_readings import READINGS

@@ -21,6 +21,8 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from hbmp._core.reading import first_line
+
 _ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _MOST_MEMBERS = 2_000_000
 _BLOCK = 1 << 20
@@ -51,7 +53,7 @@ def unpack(archive: Path, folder: Path, *, bound: int) -> dict[str, int]:
         try:
             sizes = _write_all(members(archive), Path(beside), bound, archive)
         except _DAMAGES as error:
-            raise ValueError(f"{archive} is not a whole archive ({error}); fetch it again.") from error
+            raise ValueError(f"{archive} is not a whole archive ({_reason(error)}); fetch it again.") from error
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
             raise ValueError(f"{archive} holds one name twice ({error}); nothing of it was unpacked.") from error
         except OSError as error:
@@ -62,6 +64,10 @@ def unpack(archive: Path, folder: Path, *, bound: int) -> dict[str, int]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(Path(beside, name), folder / name)
     return sizes
+
+
+def _reason(error: Exception) -> str:
+    return first_line(error).removesuffix(":")  # tarfile lists below what each decompressor said
 
 
 def _write_all(members: Iterator[tuple[str, IO[bytes]]], folder: Path, bound: int, archive: Path) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""From data to a database on disk, for `hbmp index`.
+"""From data to a database on disk, for `hbmp index` and `hbmp add`.
 
 Features are encoded in memory. Image files go through `hbmp.encode_dataset` into a folder of parts beside the database
 (`db.parts` for `db`), because a network may need hours: the next run resumes from these parts, which are removed once
@@ -8,14 +8,16 @@ the database is written.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 import numpy as np
 
+from hbmp._core.label_matrix import matrix_of
 from hbmp._core.progress import counted
+from hbmp.app.carried import Carried
 from hbmp.app.inputs import inputs_for
 from hbmp.database import Database, check_free, is_database
 from hbmp.database.item_files import ItemFiles
@@ -49,8 +51,7 @@ def index_data(
     name: str,
     path: str | Path,
     *,
-    ids: Any = None,
-    payload: Any = None,
+    items: Carried | None = None,
     vectors: str | None = None,
     kind: Literal["auto", "flat", "ivf"] = "auto",
     on_error: Literal["refuse", "skip"] = "refuse",
@@ -58,31 +59,80 @@ def index_data(
 ) -> Indexed:
     """Encode the data and save the database at `path`; `name` is the name of the data in messages."""
     check_free(path)
-    if ids is not None and len(ids) != len(data):
-        raise ValueError(f"{name} has {len(data)} items but there are {len(ids)} ids; pass one id per item.")
+    found = Carried() if items is None else items
+    labels, names = (data.labels, data.label_names) if data.labels is not None else (found.labels, found.label_names)
     inputs = inputs_for(model, data, name)
-    settings: dict[str, Any] = {"label_names": data.label_names, "kind": kind, "path": path, "replace": True}
+    settings: dict[str, Any] = {"label_names": names, "kind": kind, "path": path, "replace": True}
     source = {"name": data.name, "rows": len(data), "checksum": data.checksum()}
-    if not isinstance(inputs, Images) or inputs.folder is None:
-        files = ItemFiles.of(inputs) if isinstance(inputs, Images) else None
-        items = {"ids": ids, "labels": data.labels, "payload": payload, "source": source, "files": files}
-        return Indexed(Database.build(model, inputs, vectors=vectors, progress=progress, **items, **settings))
+    if not isinstance(inputs, Images) or inputs.folder is None or vectors is not None:
+        if isinstance(inputs, Images):
+            settings["files"] = ItemFiles.of(inputs)
+        given: dict[str, Any] = {"ids": found.ids, "labels": labels, "payload": found.payload, "source": source}
+        return Indexed(Database.build(model, inputs, vectors=vectors, progress=progress, **given, **settings))
     parts = Path(path).with_name(f"{Path(path).name}.parts")
     encoded = _encoded(model, inputs, parts, on_error, progress)
-    names, codes = _read(parts)
+    files, codes = _read(parts)
     kept = np.flatnonzero(~np.isin(_posix(inputs.names), encoded.skipped)) if encoded.skipped else np.arange(len(data))
+    rows = found.taken(kept)
     database = Database.of_codes(
         model,
         codes,
-        ids=None if ids is None else [ids[row] for row in kept],
-        labels=None if data.labels is None else data.labels[kept],
+        ids=rows.ids,
+        labels=None if labels is None else labels[kept],
+        payload=rows.payload,
         source={**source, "rows": len(kept)},
-        files=ItemFiles(str(inputs.folder), names),
+        files=ItemFiles(str(inputs.folder), files),
         **settings,
     )
     shutil.rmtree(parts)
     resumed = min(encoded.n_resumed * _PER_PART, len(database))
     return Indexed(database, encoded.skipped, resumed)
+
+
+def add_data(
+    database: Database, data: Data, name: str, *, items: Carried, replace: bool = False, progress: bool = False
+) -> int:
+    """Encode the data and add them to a database; gives the number of new items."""
+    labels, names = (data.labels, data.label_names) if data.labels is not None else (items.labels, items.label_names)
+    inputs = inputs_for(database.model, data, name)
+    if not len(data):
+        return 0
+    database.add(
+        inputs,
+        ids=items.ids,
+        labels=_labels_for(database, labels, names, name),
+        payload=items.payload,
+        replace=replace,
+        progress=progress,
+    )
+    return len(data)
+
+
+def _labels_for(database: Database, labels: np.ndarray | None, names: Sequence[str], name: str) -> np.ndarray | None:
+    """New labels in the form of the database: classes in its type, 0/1 rows over its label names."""
+    if labels is None or not len(database):
+        return labels
+    if database.label_kind is None:
+        return None  # those that came with the data
+    if database.label_kind == "classes":
+        return labels.astype(str) if labels.ndim == 1 and database.filterable.get("label") == "text" else labels
+    known = database.label_names
+    if labels.ndim == 1 and known:
+        names, labels = _as_rows(labels)
+    if not names or not known or tuple(names) == known:
+        return labels
+    unknown = next((label for label in names if label not in known), None)
+    if unknown is not None:
+        raise ValueError(f"{name} has the label {unknown!r}, which the database does not know: {', '.join(known)}.")
+    rows = np.zeros((len(labels), len(known)), np.uint8)
+    rows[:, [known.index(label) for label in names]] = labels
+    return rows
+
+
+def _as_rows(labels: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """Classes as 0/1 rows with their names."""
+    matrix, names = matrix_of([[label] for label in labels.tolist()])
+    return names, matrix
 
 
 def _encoded(

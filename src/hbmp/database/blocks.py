@@ -90,21 +90,32 @@ def _write(store: DatabaseFile, block: Block) -> None:
     parts = (b"" if in_a_row else numbers.astype("<i8").tobytes(), codes.tobytes(), removed.astype("<i8").tobytes())
     store.rows(
         "INSERT INTO blocks (first, size, n_removed, numbers, codes, removed, crc) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [first, len(numbers), len(removed), None if in_a_row else parts[0], *parts[1:], _crc(*parts)],
+        [
+            first,
+            len(numbers),
+            len(removed),
+            None if in_a_row else parts[0],
+            *parts[1:],
+            _crc(first, len(numbers), *parts),
+        ],
     )
 
 
 def _from_row(row: tuple[Any, ...], store: DatabaseFile) -> Block:
     _, first, size, numbers, codes, removed, crc = row
-    if _crc(numbers or b"", codes, removed) != crc:
-        raise ValueError(f"{store.name} is damaged: a block of codes does not match its checksum. Make it again.")
+    if not all(isinstance(part, bytes) for part in (numbers or b"", codes, removed)) or not all(
+        isinstance(number, int) for number in (first, size)
+    ):
+        raise store.damaged("a block of codes cannot be read")
+    if _crc(first, size, numbers or b"", codes, removed) != crc:
+        raise store.damaged("a block of codes does not match its checksum")
     found = np.arange(first, first + size) if numbers is None else np.frombuffer(numbers, "<i8").astype(np.int64)
     packed = np.frombuffer(codes, np.uint8).reshape(size, -1) if size else np.empty((0, 0), np.uint8)
     return Block(found, packed, np.frombuffer(removed, "<i8").astype(np.int64))
 
 
-def _crc(*parts: bytes) -> int:
-    found = 0
+def _crc(first: int, size: int, *parts: bytes) -> int:
+    found = zlib.crc32(f"{first} {size} {' '.join(str(len(part)) for part in parts)} ".encode())
     for part in parts:
         found = zlib.crc32(part, found)
     return found

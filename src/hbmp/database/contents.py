@@ -97,6 +97,8 @@ class Contents:
         new, self._seq = blocks.read(self.store, self._seq)
         if len(new):
             self._apply(new)
+        if len(self.numbers) != self.store.get("items"):
+            raise self.store.damaged(f"it holds {len(self.numbers)} codes")
         self._subsets = {}
         self.reads += 1
 
@@ -104,7 +106,7 @@ class Contents:
         n_bits, weights = self.store.get("bits")
         self.index, self._seq = OwnedIndex(n_bits, weights), 0
         self.numbers = np.empty(0, np.int64)
-        cached = self.store.get("index_seq")
+        cached = self.store.get("index_seq", None)
         if cached is not None and self.store.rows("SELECT 1 FROM files WHERE name = 'index' LIMIT 1"):
             whole, self._seq = blocks.read(self.store)
             with tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
@@ -202,7 +204,11 @@ class Contents:
         missing = [number for number in numbers.tolist() if number not in rows]
         if missing:
             raise ValueError(f"{self.store.name} is damaged: {len(missing)} items have no vectors. Make it again.")
-        return from_bytes([rows[number] for number in numbers.tolist()], about["kind"], about["dimension"])
+        with self.store.decoding("its vectors cannot be read"):
+            found = from_bytes([rows[number] for number in numbers.tolist()], about["kind"], about["dimension"])
+        if found.shape != (len(numbers), about["dimension"]) or not np.isfinite(found).all():
+            raise self.store.damaged("its vectors cannot be read")
+        return found
 
     def sql_columns(self) -> dict[str, tuple[str, str | None]]:
         """The SQL name and the kind of each column that conditions may name."""

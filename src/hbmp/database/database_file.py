@@ -1,6 +1,6 @@
 """The SQLite file of a database: one connection, transactions, and errors as sentences.
 
-    meta      facts by name, as JSON
+    meta      facts by name, as JSON with a checksum
     files     the model, and inverted lists where they were asked for
     blocks    codes, see `blocks`
     items     one row per item that has a text id, a label, an image file or a payload
@@ -17,17 +17,22 @@ import os
 import sqlite3
 import threading
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from hbmp._core.reading import first_line
+
 FORMAT = 3
 APPLICATION = 0x68626D70  # "hbmp": tells a database from other SQLite files
 PAGE = 8192
+_OF_DECODING = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_OF_DAMAGE = ("malformed", "not a database", "no such", "Could not decode", "constraint failed", "datatype mismatch")
 _PATIENCE = 30.0  # seconds that a writer waits for another
 _SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT, part INTEGER, content BLOB NOT NULL, PRIMARY KEY (name, part));
 CREATE TABLE blocks (seq INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, size INTEGER NOT NULL,
     n_removed INTEGER NOT NULL, numbers BLOB, codes BLOB NOT NULL, removed BLOB NOT NULL, crc INTEGER NOT NULL);
@@ -103,14 +108,33 @@ class DatabaseFile:
         with self.lock, self._sentences():
             self._open().executemany(statement, rows)
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """A fact by its name."""
-        found = self.rows("SELECT value FROM meta WHERE name = ?", [name])
-        return json.loads(found[0][0]) if found else default
+    def get(self, name: str, *default: Any) -> Any:
+        """A fact by its name; the default where there is none."""
+        found = self.rows("SELECT value, crc FROM meta WHERE name = ?", [name])
+        if not found and default:
+            return default[0]
+        if not found or _crc(name, found[0][0]) != found[0][1]:
+            raise self.damaged(f"the fact {name!r} is missing or does not match its checksum")
+        return json.loads(found[0][0])
 
     def put(self, name: str, value: Any) -> None:
         """Write a fact, inside a transaction."""
-        self.rows("REPLACE INTO meta VALUES (?, ?)", [name, json.dumps(value, ensure_ascii=False)])
+        text = json.dumps(value, ensure_ascii=False)
+        self.rows("REPLACE INTO meta VALUES (?, ?, ?)", [name, text, _crc(name, text)])
+
+    def damaged(self, why: str) -> ValueError:
+        """The error for contents that cannot be."""
+        return ValueError(f"{self.name} is damaged ({why}). Restore it from a copy, or make it again.")
+
+    @contextmanager
+    def decoding(self, what: str) -> Iterator[None]:
+        """Turn errors of decoding what the file holds into one sentence."""
+        try:
+            yield
+        except _OF_DECODING as error:
+            if str(error).startswith(f"{self.name} is damaged"):
+                raise
+            raise self.damaged(f"{what}: {first_line(error)}") from error
 
     def new_generation(self) -> None:
         """Tell readers that the blocks they know are gone, inside a transaction."""
@@ -173,7 +197,24 @@ class DatabaseFile:
         try:
             yield
         except sqlite3.Error as error:
-            raise _as_sentence(error, self.name) from error
+            raise self._as_sentence(error) from error
+        except UnicodeDecodeError as error:
+            raise self.damaged(str(error)) from error
+
+    def _as_sentence(self, error: sqlite3.Error) -> Exception:
+        name, words = self.name, str(error)
+        if "readonly" in words:
+            return PermissionError(f"{name} is read-only here; copy it to a place that can be written.")
+        if "locked" in words or "busy" in words:
+            seconds = f"{_PATIENCE:g} seconds"
+            return TimeoutError(f"{name} has been written by another process for {seconds}; try again later.")
+        if "full" in words or "I/O" in words:
+            return OSError(f"{name} cannot be written ({words}); nothing was changed. Free some space and try again.")
+        if "unable to open" in words:
+            return OSError(f"{name} cannot be opened ({words}).")
+        if isinstance(error, sqlite3.DatabaseError) and any(sign in words for sign in _OF_DAMAGE):
+            return self.damaged(words)
+        return error
 
 
 def header_of(path: str | Path) -> int | None:
@@ -202,16 +243,5 @@ def _open(name: str) -> sqlite3.Connection:
         raise
 
 
-def _as_sentence(error: sqlite3.Error, name: str) -> Exception:
-    words = str(error)
-    if "readonly" in words:
-        return PermissionError(f"{name} is read-only here; copy it to a place that can be written.")
-    if "locked" in words or "busy" in words:
-        return TimeoutError(f"{name} has been written by another process for {_PATIENCE:g} seconds; try again later.")
-    if "full" in words or "I/O" in words:
-        return OSError(f"{name} cannot be written ({words}); nothing was changed. Free some space and try again.")
-    if "unable to open" in words:
-        return OSError(f"{name} cannot be opened ({words}).")
-    if isinstance(error, sqlite3.DatabaseError) and ("malformed" in words or "not a database" in words):
-        return ValueError(f"{name} is damaged ({words}). Restore it from a copy, or make it again.")
-    return error
+def _crc(*parts: str) -> int:
+    return zlib.crc32("\n".join(str(part) for part in parts).encode("utf-8", "surrogatepass"))

@@ -24,7 +24,8 @@ def write_file(store: DatabaseFile, name: str, content: bytes) -> None:
 
 def read_file(store: DatabaseFile, name: str) -> bytes:
     """The content of a file."""
-    return b"".join(row[0] for row in store.rows("SELECT content FROM files WHERE name = ? ORDER BY part", [name]))
+    with store.decoding(f"its file {name!r} cannot be read"):
+        return b"".join(row[0] for row in store.rows("SELECT content FROM files WHERE name = ? ORDER BY part", [name]))
 
 
 def write_model(store: DatabaseFile, model: Hasher) -> None:

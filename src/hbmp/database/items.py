@@ -32,7 +32,7 @@ class Items:
         self.model = model
         self._store, self._contents = store, Contents(store)
         self._module, self._fixed = module, fixed  # fixed: why the database cannot be changed
-        self._model_digest = store.get("model")
+        self._model_digest = store.get("model", None)
         self._files: ItemFiles | None = None
         self._kept: dict[str, tuple[int, Any]] = {}
 
@@ -89,7 +89,8 @@ class Items:
         form = self._latest().facts["labels"]
         if form is None:
             return None
-        return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
+        with self._store.decoding("its labels cannot be read"):
+            return self._cached("labels", lambda: label_values.restored(self._contents.column("label"), form))
 
     @property
     def label_kind(self) -> str | None:
@@ -236,7 +237,8 @@ class Items:
         rows = self._rows_of(ids, ["label"])
         if form is None:
             return [None] * len(rows)
-        return [None if row is None else label_values.as_text(row[0], form, names) for row in rows]
+        with self._store.decoding("its labels cannot be read"):
+            return [None if row is None else label_values.as_text(row[0], form, names) for row in rows]
 
     def paths_of(self, ids: Any) -> list[str | None]:
         """Paths of the image files of items.
@@ -290,12 +292,13 @@ class Items:
         known: dict[str, str | None] = self._latest().facts["columns"]
         kinds = known if columns is None else {name: known[name] for name in known if name in columns}
         rows = self._rows_of(ids, [f"c{number}" for number, name in enumerate(known) if name in kinds])
-        return [
-            None
-            if row is None
-            else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
-            for row in rows
-        ]
+        with self._store.decoding("its payload cannot be read"):
+            return [
+                None
+                if row is None
+                else {name: restored(value, kinds[name]) for name, value in zip(kinds, row, strict=True)}
+                for row in rows
+            ]
 
     def _known(self, ids: Any) -> NDArray[np.int64]:
         """Numbers of ids that must exist."""
@@ -323,7 +326,7 @@ class Items:
                 before = self._contents.generation
                 self._contents.refresh()
                 if self._contents.generation != before:
-                    digest = self._store.get("model")
+                    digest = self._store.get("model", None)
                     if digest != self._model_digest:
                         self.model, self._model_digest = read_model(self._store, self._module), digest
             return self._contents

@@ -4,11 +4,14 @@
     print(table.to_markdown())
 
 All methods are fitted on the same training rows and search the same database for the same queries, which none of them
-has seen. The result has one row per method and code length. It renders as Markdown, CSV, JSON and as a plot.
+has seen. The result has one row per method and code length. It also has what the same search costs and finds without
+hashing: by the vectors as they are, a classifier, their signs, PQ and RaBitQ. It renders as Markdown, CSV, JSON, a data
+frame and as a plot.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -24,6 +27,7 @@ from hbmp._core.progress import counted
 from hbmp._core.table import Table
 from hbmp.evaluation import cells as cell_runs
 from hbmp.evaluation import tables
+from hbmp.evaluation.baselines import BaselineResult, measure_baselines
 from hbmp.evaluation.cells import MethodResult, MethodRun
 from hbmp.evaluation.trial import Trial, as_features, as_labels, check_alike, draw_split, trial_of
 from hbmp.hasher import Hasher, get_method, list_methods
@@ -31,6 +35,7 @@ from hbmp.protocols import Split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class Comparison:
         Data, conventions and machine.
     models : dict of (str, int) to Hasher, default={}
         The fitted models of the methods in `keep`, by method and code length.
+    baselines : tuple of BaselineResult, default=()
+        The same search without hashing.
 
     Examples
     --------
@@ -63,6 +70,7 @@ class Comparison:
     split: Split
     facts: dict[str, Any]
     models: dict[tuple[str, int], Hasher] = field(default_factory=dict)
+    baselines: tuple[BaselineResult, ...] = ()
 
     @property
     def measure(self) -> str:
@@ -77,7 +85,7 @@ class Comparison:
     @property
     def caption(self) -> str:
         """The conventions behind the numbers of the tables, in words."""
-        return tables.caption(self.facts)
+        return tables.caption(self.facts, alternatives=bool(self.baselines))
 
     @property
     def summary(self) -> Table:
@@ -89,15 +97,39 @@ class Comparison:
         """All readings and costs, one line per method and code length."""
         return tables.details(self.rows, self.ranking)
 
+    @property
+    def alternatives(self) -> Table:
+        """The same search without hashing, one line per alternative."""
+        return tables.alternatives(self.baselines, self.measure)
+
+    @property
+    def recommendation(self) -> str:
+        """Which method and code length to take, in a sentence, beside the vectors as they are."""
+        return tables.recommendation(self.rows, self.measure, self.baselines)
+
     def to_markdown(self) -> str:
-        """Render a summary by code length, all readings with their costs, reasons of failures, and the caption.
+        """Render a summary by code length, a recommendation, what other search costs, all readings, and the caption.
 
         Returns
         -------
         str
             Markdown.
         """
-        return tables.markdown(self.rows, self.measure, self.caption)
+        return tables.markdown(self)
+
+    def to_pandas(self) -> DataFrame:
+        """One row per method and code length, with every reading, as `to_csv`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The table.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_pandas needs pandas: pip install pandas.") from None
+        return pandas.read_csv(io.StringIO(self.to_csv()))
 
     def to_csv(self) -> str:
         """Render one line per method and code length, with every reading.
@@ -120,7 +152,9 @@ class Comparison:
         rows = [
             {**asdict(row), "scores": {name: _number(value) for name, value in row.scores.items()}} for row in self.rows
         ]
-        return json.dumps({"rows": rows, **self.facts}, ensure_ascii=False, default=str)
+        baselines = [{name: _finite(value) for name, value in asdict(each).items()} for each in self.baselines]
+        found = {"rows": rows, "baselines": baselines, **self.facts}
+        return json.dumps(found, ensure_ascii=False, default=str)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw score against code length, one labelled line per method.
@@ -159,6 +193,7 @@ def compare(
     query_y: Any = None,
     cutoff: int | None = None,
     validation: int = 0,
+    baselines: bool = True,
     seed: int = 0,
     keep: Sequence[str] = (),
     jobs: int = 1,
@@ -193,6 +228,8 @@ def compare(
     validation : int, default=0
         Settings per method and code length, validated on held-out training rows from the method's own grid (`search`);
         0 for each method's defaults.
+    baselines : bool, default=True
+        Whether to measure the same search without hashing: vectors as they are, a classifier, signs, PQ and RaBitQ.
     seed : int, default=0
         Seed of the split and of every method.
     keep : sequence of str, default=()
@@ -265,7 +302,8 @@ def compare(
         "machine": machine.describe(device),
         "versions": {"hbmp": __version__, **machine.versions()},
     }
-    return Comparison(tuple(rows), split, facts, models)
+    found = measure_baselines(trial, lengths, seed) if baselines else []
+    return Comparison(tuple(rows), split, facts, models, tuple(found))
 
 
 def _run(
@@ -313,3 +351,7 @@ def _check_whole(value: Any, name: str, least: int) -> int:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _finite(value: Any) -> Any:
+    return _number(value) if isinstance(value, float) else value

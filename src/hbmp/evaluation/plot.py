@@ -224,6 +224,11 @@ def _points(comparison: Comparison) -> dict[str, dict[int, float]]:
     return drawn
 
 
+def colours(comparison: Comparison) -> dict[str, tuple[float, float, float]]:
+    """The colour of each method in the plots of a comparison."""
+    return {method: _colour(place) for place, method in enumerate(_points(comparison))}
+
+
 def _colour(place: int) -> tuple[float, float, float]:
     """Hues around the circle in steps of the golden angle, so that neighbours in rank differ most."""
     return colorsys.hls_to_rgb((0.58 + place * 0.381966) % 1.0, (0.42, 0.52, 0.34)[place % 3], 0.62)

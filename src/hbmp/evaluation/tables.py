@@ -6,14 +6,24 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hbmp._core.table import Table
+from hbmp.evaluation.baselines import BaselineResult
 from hbmp.evaluation.cells import MethodResult
 from hbmp.evaluation.trial import TIES, drawn_words
 
+if TYPE_CHECKING:
+    from hbmp.evaluation.comparison import Comparison
+
+_ALTERNATIVES = (
+    "Without hashing: floats are the vectors as they are; the classifier is logistic regression, whose probabilities "
+    "are compared; sign is one bit per dimension; queries of PQ and RaBitQ are floats. “True ten found” is the share "
+    "of the ten nearest items (with labels: of the same label) that are among the first ten."
+)
+_NEARLY = 0.01  # below the best score, what shorter codes may lose
 _HEADINGS = {"": "", ".tie-aware": " tie-aware", ".weighted": " weighted", ".weighted.tie-aware": " weighted tie-aware"}
 
 
@@ -23,11 +33,42 @@ def ranking(rows: Sequence[MethodResult], measure: str) -> list[str]:
     return sorted(means, key=lambda method: -means[method])
 
 
-def markdown(rows: Sequence[MethodResult], measure: str, caption: str) -> str:
-    """Scores by code length, all readings and costs, and the caption; columns are aligned as plain text too."""
-    ordered = ranking(rows, measure)
-    parts = [summary(rows, ordered, measure), details(rows, ordered)]
-    return "\n\n".join([*(part.text() for part in parts), caption])
+def markdown(found: Comparison) -> str:
+    """Scores by code length, what to take, other search, all readings and costs, and the caption; columns are aligned
+    as plain text too."""
+    parts = [found.summary.text(), found.recommendation]
+    if found.baselines:
+        parts.append(found.alternatives.text())
+    return "\n\n".join(part for part in (*parts, found.details.text(), found.caption) if part)
+
+
+def alternatives(baselines: Sequence[BaselineResult], measure: str) -> Table:
+    """Search without hashing: bytes, score, the share of the true ten nearest that are found, and seconds."""
+    failed = any(each.error for each in baselines)
+    head = ("without hashing", "bytes", _heading(measure), "true ten found", "fit and encode, s")
+    body = []
+    for each in baselines:
+        shown = (f"{each.bytes_per_item:,}", _score(each.score), _score(each.neighbours), _figure(each.fit_seconds))
+        line = (each.name, *(("—",) * 4 if each.error else shown))
+        body.append((*line, _one_line(each.error)) if failed else line)
+    return Table((*head, "failed") if failed else head, tuple(body), n_notes=int(failed))
+
+
+def recommendation(rows: Sequence[MethodResult], measure: str, baselines: Sequence[BaselineResult]) -> str:
+    """The shortest codes within a hundredth of the best score, beside the vectors as they are."""
+    scored = [(row, score) for row in rows if (score := row.score(measure)) is not None and np.isfinite(score)]
+    if not scored:
+        return ""
+    enough = max(score for _, score in scored) - _NEARLY
+    row, score = min(
+        ((row, score) for row, score in scored if score >= enough), key=lambda found: (found[0].bits, -found[1])
+    )
+    words = f"{row.bits} bits of {row.method} ({-(-row.bits // 8)} bytes per item) have {_heading(measure)} {score:.3f}"
+    if not baselines or baselines[0].error:
+        return f"{words}."
+    floats = baselines[0]
+    kept = f", so {score / floats.score:.0%} is kept" if score < floats.score else ""
+    return f"{words}; the vectors as they are ({floats.bytes_per_item:,} bytes) have {floats.score:.3f}{kept}."
 
 
 def csv_text(rows: Sequence[MethodResult]) -> str:
@@ -45,7 +86,7 @@ def csv_text(rows: Sequence[MethodResult]) -> str:
     return stream.getvalue()
 
 
-def caption(facts: dict[str, Any]) -> str:
+def caption(facts: dict[str, Any], *, alternatives: bool = False) -> str:
     """Data, split, conventions, settings and machine."""
     data, split, machine, versions = (facts[part] for part in ("data", "split", "machine", "versions"))
     measured = ". ".join(measure["about"] for measure in facts["measures"])
@@ -54,6 +95,7 @@ def caption(facts: dict[str, Any]) -> str:
         _drawing(split, data["labels"]),
         facts["neighbours"],
         f"{measured}. {TIES} The first table has the tie-aware score by each method's own distance.",
+        _ALTERNATIVES if alternatives else "",
         _settings(facts["validation"]),
         f"Left out, because they need labels: {', '.join(facts['left_out'])}." if facts["left_out"] else "",
         f"Fit: wall-clock seconds. Encode: database rows per second. Model: bytes on disk. "

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hbmp._core.files import write_into_place
+from hbmp.export.onnx_details import detail_scores
 from hbmp.functions.kernel import Kernel
 from hbmp.methods.hbmp.dither import LEAST
 from hbmp.methods.hbmp.encoder import BitEncoder
@@ -62,11 +63,6 @@ def to_onnx(model: Any, path: str | Path) -> Path:
     except ImportError:
         raise ImportError("to_onnx needs onnx: pip install 'hbmp[export]'.") from None
     check_is_fitted(model)
-    if getattr(model, "detail_bits_", 0):
-        raise ValueError(
-            f"The {model.detail_bits_} detail bits depend on one another, which ONNX cannot express simply. Fit with "
-            "detail_bits=0, or save this model with model.save(path)."
-        )
     function = getattr(model, "function_", model)
     kernel = function if isinstance(function, Kernel) else None
     proto = _encoder(model, _layers_of(model, kernel.linear_ if kernel else function), kernel)
@@ -215,6 +211,9 @@ def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
         scores = _queries(encoder.queries, scores, nodes, constants)
     if scores != held:
         scores = _with_signs_of(scores, held, nodes, constants)
+    if encoder.detail is not None:
+        details = detail_scores(encoder.detail, scores, nodes, constants)
+        nodes.append(helper.make_node("Concat", [scores, details], [scores := "all_scores"], axis=1))
     nodes.append(helper.make_node("Identity", [scores], ["scores"]))
     nodes.append(helper.make_node("GreaterOrEqual", ["scores", "zero"], ["positive"]))
     nodes.append(helper.make_node("Where", ["positive", "plus", "minus"], ["codes"]))
@@ -227,7 +226,7 @@ def _encoder(model: Any, layers: list[Layer], kernel: Kernel | None) -> Any:
             helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", model.n_bits]),
             helper.make_tensor_value_info("codes", TensorProto.INT8, ["n", model.n_bits]),
         ],
-        [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
+        [numpy_helper.from_array(np.array(array, order="C"), name) for name, array in constants.items()],
     )
     opset = [helper.make_opsetid("", _OPSET)]
     return helper.make_model(graph, producer_name="hbmp", opset_imports=opset, ir_version=_IR_VERSION)

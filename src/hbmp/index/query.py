@@ -34,7 +34,8 @@ class QueryBatch:
         n_bits = queries.shape[1]
         vectors = np.zeros((len(queries), 8 * hamming.bytes_for(n_bits)))
         vectors[:, :n_bits] = products
-        equal_weights = bit_weights[0] > 0 and (bit_weights == bit_weights[0]).all()
+        # Below, different numbers of bits have equal distances as float32, and the order of ids decides between them.
+        equal_weights = bit_weights[0] >= np.finfo(np.float32).tiny and (bit_weights == bit_weights[0]).all()
         plain = equal_weights and (queries.dtype == np.int8 or (np.abs(queries) == 1).all())
         return cls(vectors, offsets, np.packbits(queries > 0, axis=1, bitorder="little") if plain else None)
 

@@ -5,7 +5,9 @@ from hbmp.methods._shared.making import make_piece as make_piece
 from hbmp.methods.adsh import ADSH as ADSH
 from hbmp.methods.bihalf import BiHalf as BiHalf
 from hbmp.methods.cca_itq import CCAITQ as CCAITQ
+from hbmp.methods.cibhash import CIBHash as CIBHash
 from hbmp.methods.cnnh import CNNH as CNNH
+from hbmp.methods.crovca import CroVCA as CroVCA
 from hbmp.methods.csq import CSQ as CSQ
 from hbmp.methods.dch import DCH as DCH
 from hbmp.methods.dpn import DPN as DPN
@@ -23,6 +25,7 @@ from hbmp.methods.ksh import KSH as KSH
 from hbmp.methods.lsh import LSH as LSH
 from hbmp.methods.mdsh import MDSH as MDSH
 from hbmp.methods.mihash import MIHash as MIHash
+from hbmp.methods.nhl import NHL as NHL
 from hbmp.methods.orthohash import OrthoHash as OrthoHash
 from hbmp.methods.pca_rotation import PCARotation as PCARotation
 from hbmp.methods.pca_sign import PCASign as PCASign

@@ -28,6 +28,9 @@ def add_arguments(parser) -> None:
     what.add_argument(
         "--validation", type=int, default=0, metavar="K", help="settings tried per method (default: none)"
     )
+    what.add_argument(
+        "--no-baselines", action="store_true", help="leave out search without hashing: floats, sign, PQ, …"
+    )
     how = parser.add_argument_group("evaluation")
     how.add_argument("--queries", metavar="N", help="number or fraction of rows (default: a tenth, at most 1000)")
     how.add_argument("--train", metavar="N", help="number or fraction of rows to fit on (default: all but the queries)")
@@ -67,6 +70,7 @@ def run(options) -> None:
         query_X=None if queries is None else queries.features,
         query_y=None if queries is None else queries.labels,
         name=data.name,
+        baselines=not options.no_baselines,
         **drawn,
         **{option: getattr(options, option) for option in chosen},
     )

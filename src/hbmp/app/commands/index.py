@@ -1,7 +1,11 @@
-"""Encode items and make them searchable: a directory with codes, ids, labels and the model.
+"""Encode items and make them searchable: a database file with codes, ids, labels, payload and the model.
 
-A folder of images is indexed with its file names; run the command again to resume a run that was stopped. `hbmp search`
-searches the directory, `hbmp serve` shows it in the browser, `hbmp export` writes it for other systems, and
+Items carry what a table has for them: --payload items.csv, .parquet or .jsonl, one row per item, with a column `id` and
+a column `label` if you like. Texts carry the other columns of their own table. With --vectors the database keeps the
+features, so that searches can rank by them (`hbmp search --rescore`). Images are indexed with their file names; run the
+command again to resume a run that was stopped.
+
+`hbmp search` searches the database, `hbmp add` and `hbmp remove` change it, `hbmp serve` shows it in the browser, and
 `hbmp.Database.load` opens it in Python.
 """
 
@@ -9,19 +13,19 @@ from __future__ import annotations
 
 from hbmp.app.commands.fit import DATA
 
-EXAMPLE = "hbmp index digits-16 digits -o digits-db"
+EXAMPLE = "hbmp index digits-16 digits --vectors float16 -o digits-db"
 
 
 def add_arguments(parser) -> None:
     """A model, the items, and the output."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the database directory to write")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the database to write")
     parser.add_argument("--replace", action="store_true", help="replace an existing database")
+    add_item_arguments(parser)
     parser.add_argument(
-        "--ids", metavar="FILE", help="whole numbers, one per row: .npy, .txt, .csv (default: row numbers)"
+        "--vectors", choices=("float32", "float16", "int8"), help="keep the features too, for searches with --rescore"
     )
-    parser.add_argument("--labels", metavar="FILE", help="labels to show with results: .npy, .npz, .csv, .txt, …")
     parser.add_argument(
         "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
     )
@@ -30,31 +34,57 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
+def add_item_arguments(parser) -> None:
+    """What items carry; `hbmp add` has the same options."""
+    parser.add_argument(
+        "--payload", metavar="FILE", help="what items carry, one row per item: .csv, .tsv, .parquet, .jsonl"
+    )
+    parser.add_argument("--columns", nargs="+", metavar="NAME", help="keep only these columns of the payload")
+    parser.add_argument(
+        "--ids", metavar="NAME", help="ids, whole numbers or texts: a column, or a file (default: column `id`)"
+    )
+    parser.add_argument("--labels", metavar="NAME", help="labels: a file .npy, .csv, .txt, …, or a column")
+    parser.add_argument("--column", metavar="NAME", help="the column of texts in DATA (default: text, or body)")
+
+
 def run(options) -> None:
     """Encode, index, save."""
     import json
 
     from hbmp import load
+    from hbmp.app.carried import carried, labels_column
     from hbmp.app.indexing import check_database_place, index_data
-    from hbmp.app.inputs import read_data, read_ids
+    from hbmp.app.inputs import read_data
 
     check_database_place(options.output, replace=options.replace)
     model = load(options.model)
-    data = read_data(options.data, options.labels, data_dir=options.data_dir, images=True)
-    ids = read_ids(options.ids) if options.ids else None
-    done = index_data(
-        model, data, options.data, options.output, ids=ids, kind=options.kind, on_error=options.on_error, progress=True
+    column = labels_column(options.labels, options.payload)
+    labels = None if column is not None else options.labels
+    data = read_data(options.data, labels, column=options.column, data_dir=options.data_dir, images=True)
+    items = carried(
+        data, options.data, payload=options.payload, columns=options.columns, ids=options.ids, labels=column
     )
-    database = done.database
-    index = database.index
-    if options.json:
+    settings = {"vectors": options.vectors, "kind": options.kind, "on_error": options.on_error}
+    done = index_data(model, data, options.data, options.output, items=items, progress=True, **settings)
+    with done.database as database:
+        index = database.index
         about = {"database": options.output, "items": len(index), "bits": index.n_bits, "kind": index.kind}
-        more = {"images": database.files is not None, "skipped": list(done.skipped)}
-        print(json.dumps({**about, "labels": database.labels is not None, **more, "source": database.source}))
-        return
-    columns = {"labels": database.labels, "images": database.files}
-    present = " and ".join(name for name, values in columns.items() if values is not None)
-    extra = f", with {present}" if present else ""
-    print(f"{options.output}: {len(index):,} items of {index.n_bits} bits, {index.kind}{extra}.")
+        if options.json:
+            more = {"images": database.has_files, "columns": database.columns, "vectors": database.vectors}
+            about |= {"labels": database.label_kind is not None, **more, "skipped": list(done.skipped)}
+            print(json.dumps({**about, "source": database.source}, ensure_ascii=False))
+            return
+        print(f"{options.output}: {len(index):,} items of {index.n_bits} bits, {index.kind}{_extras(database)}.")
     if done.n_resumed:
         print(f"{done.n_resumed:,} of them were encoded by an earlier run.")
+
+
+def _extras(database) -> str:
+    """The parts of a database beside ids and codes, in words."""
+    parts = [name for name, there in (("labels", database.label_kind), ("images", database.has_files)) if there]
+    if database.columns:
+        parts.append(f"payload ({', '.join(database.columns)})")
+    if database.vectors:
+        parts.append(f"vectors ({database.vectors})")
+    listed = " and ".join(parts) if len(parts) < 3 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f", with {listed}" if parts else ""

@@ -1,85 +1,111 @@
-"""Find the nearest items of a database to each query.
+"""Find the nearest items of a database to each query, and show what they carry.
 
-Queries are features or images, like the items of the database; its model encodes them.
+Queries are features, images or texts, like the items of the database: files, image files, or words where the model has
+an encoder of texts. --like searches with items of the database. --where and --ids restrict the search; --rescore ranks
+that many nearest codes by the vectors that the database keeps.
 """
 
 from __future__ import annotations
 
 from hbmp.app.commands.fit import DATA
+from hbmp.app.commands.remove import WHERE
 
 EXAMPLE = "hbmp search digits-db digits --rows 0 1 2 -k 5"
 
 
 def add_arguments(parser) -> None:
     """A database, queries, and how many results."""
-    parser.add_argument("database", metavar="DB", help="a database directory, from `hbmp index`")
+    parser.add_argument("database", metavar="DB", help="a database, from `hbmp index`")
     parser.add_argument(
-        "queries", metavar="QUERIES", nargs="+", help="image files; or one of: " + DATA.replace("; or", ",")
+        "queries", metavar="QUERIES", nargs="*", help="words; image files; or one of: " + DATA.replace("; or", ",")
     )
+    parser.add_argument("--like", nargs="+", metavar="ID", help="items of the database as queries")
     parser.add_argument("-k", type=int, default=10, metavar="N", help="results per query (default: 10)")
     parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="only these rows of QUERIES (default: all)")
+    parser.add_argument("--column", metavar="NAME", help="the column of texts in QUERIES (default: text, or body)")
+    parser.add_argument("--where", nargs="+", metavar="CONDITION", default=[], help=WHERE)
+    parser.add_argument("--ids", nargs="+", metavar="ID", help="search only among these items")
+    parser.add_argument("--rescore", type=int, metavar="N", help="rank the N nearest codes by the original vectors")
+    parser.add_argument("--bits", type=int, metavar="N", help="compare only the first N bits")
     parser.add_argument(
         "--real-valued", action="store_true", help="compare the scores of a query before the sign: finer distances"
     )
+    parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to show (default: the first six)")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
-    parser.add_argument("--json", action="store_true", help="print [{query, results: [{id, distance, label}]}]")
+    parser.add_argument("--json", action="store_true", help="print [{query, results: [{id, distance, …, payload}]}]")
 
 
 def run(options) -> None:
     """Search and print one line per result."""
-    from hbmp import Database
-
-    with Database.load(options.database) as database:
-        _search(database, options)
-
-
-def _search(database, options) -> None:
     import json
 
+    from hbmp import Database
+    from hbmp.app.results import as_table, hits
+
+    if bool(options.queries) == (options.like is not None):
+        raise ValueError("Give either queries or --like with ids of the database.")
+    with Database.load(options.database) as database:
+        queries, distances, ids = (_like if options.like else _search)(database, options)
+        found = [
+            (query, hits(database, row_ids, row_distances)[: options.k])
+            for query, row_ids, row_distances in zip(queries, ids, distances, strict=True)
+        ]
+        if options.json:
+            told = [{"query": query, "results": results} for query, results in found]
+            print(json.dumps(told, ensure_ascii=False))
+            return
+        print(as_table(found, database, options.columns))
+
+
+def _how(database, options) -> dict:
+    """The settings of a search that both kinds of queries share."""
+    from hbmp.app.wheres import ids_of_kind, where_from_words
+
+    return {
+        "where": where_from_words(options.where, database.filterable),
+        "ids": None if options.ids is None else ids_of_kind(options.ids, database.id_type),
+        "n_bits": options.bits,
+    }
+
+
+def _search(database, options):
+    """Queries, distances and ids for data from outside."""
     import numpy as np
 
-    from hbmp._core.table import Table
     from hbmp.app.inputs import inputs_for, read_queries
     from hbmp.images import Images, UnreadableImage
 
-    data = read_queries(options.queries, model=database.model, data_dir=options.data_dir)
+    data = read_queries(options.queries, model=database.model, column=options.column, data_dir=options.data_dir)
     inputs = inputs_for(database.model, data, ", ".join(options.queries))
     rows = np.arange(len(inputs)) if options.rows is None else np.array(options.rows)
     if len(rows) and (rows.min() < 0 or rows.max() >= len(inputs)):
         raise ValueError(f"{options.queries[0]} has rows 0 to {len(inputs) - 1}, found {options.rows} in --rows.")
     wanted = inputs[rows]
+    how = {**_how(database, options), "real_valued": options.real_valued, "rescore": options.rescore}
     try:
-        distances, ids = database.search(wanted, options.k, real_valued=options.real_valued)
+        distances, ids = database.search(wanted, options.k, **how)
     except UnreadableImage as error:
         broken = wanted[wanted.unreadable()].names
         raise ValueError(f"{', '.join(broken)} cannot be read as an image; use another file.") from error
-    queries = wanted.names if isinstance(wanted, Images) else rows.tolist()
-    found = [
-        {"query": query, "results": _hits(database, row_ids, row_distances)}
-        for query, row_ids, row_distances in zip(queries, ids, distances, strict=True)
-    ]
-    if options.json:
-        print(json.dumps(found, ensure_ascii=False))
-        return
-    columns = ("id", "distance", "label", *(["path"] if database.files is not None else []))
-    lines = [
-        (str(query["query"]), str(rank), *(_cell(hit[column]) for column in columns))
-        for query in found
-        for rank, hit in enumerate(query["results"], start=1)
-    ]
-    names = int(isinstance(wanted, Images))
-    print(Table(("query", "rank", *columns), tuple(lines), n_names=names, n_notes=len(columns) - 2).text())
+    names = wanted.names if isinstance(wanted, Images) else wanted.tolist() if data.texts is not None else rows.tolist()
+    return names, distances, ids
 
 
-def _hits(database, ids, distances) -> list[dict]:
-    """Id, distance, label and path of each item found, without the padding id -1."""
-    found = zip(ids.tolist(), distances.tolist(), database.labels_of(ids), database.paths_of(ids), strict=True)
-    hits = [{"id": i, "distance": d, "label": label, "path": path} for i, d, label, path in found if i >= 0]
-    if database.files is None:
-        for hit in hits:
-            del hit["path"]
-    return hits
+def _like(database, options):
+    """The same for items of the database, which do not find themselves."""
+    import numpy as np
 
+    from hbmp.app.wheres import ids_of_kind
 
-def _cell(value) -> str:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    queries = ids_of_kind(options.like, database.id_type)
+    how = _how(database, options)
+    if options.rescore is not None or options.real_valued:
+        vectors = database.vectors_of(queries)
+        more = {"real_valued": options.real_valued, "rescore": options.rescore}
+        distances, ids = database.search(vectors, options.k + 1, **how, **more)
+    else:
+        codes = database.codes(queries)
+        bits = codes if options.bits is None else codes[:, : options.bits]
+        distances, ids = database.search_codes(bits, options.k + 1, **how)
+    own = np.array(queries, dtype=object)[:, None] == ids
+    return queries, np.where(own, np.inf, distances), ids

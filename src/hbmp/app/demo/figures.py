@@ -1,23 +1,19 @@
-"""Figures of one code book and its codes: affinity, residual, codes of classes and of queries.
+"""Figures of one code book: the affinity beside what the bits rebuild of it, and the residual bit by bit.
 
-R                 affinity   (c, c)   target similarity of the classes
-V                 codes      (c, k)   of the classes
+R                 affinity   (c, c)   target similarity of the labels
+V                 codes      (c, k)   of the labels
 α                 weights    (k,)     of the bits
 V diag(α) Vᵀ + β  rebuilt    (c, c)   approximation of R by k bits
 """
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 
 import hbmp
 from hbmp.experiments import figures
-from hbmp.experiments.recipes import fig3, fig4
 from hbmp.experiments.report.figures import as_svg
 
-_COLOURS = "RdBu"
 _SCHEMES = {"constant": figures.GREY, "greedy": figures.RED, "regress": figures.BLUE}
 _MODEL = "the model"
 
@@ -28,21 +24,22 @@ def rebuilt(book, n_bits: int) -> np.ndarray:
     return ((codes * book.weights_for(n_bits)) @ codes.T + book.intercept) / book.scale
 
 
-def affinity(book, names, lengths) -> str:
-    """The affinity of the classes beside its approximation by codes of each length, as SVG."""
+def affinity(book) -> str:
+    """The affinity of the labels beside what the whole code rebuilds of it, as SVG."""
     plt = figures.pyplot()
     items = np.arange(len(book.codes))
-    target = book.affinity.block(items, items, device="cpu")
-    shown = {"affinity": target, **{f"{n_bits} bits": rebuilt(book, n_bits) for n_bits in lengths}}
-    figure, axes = plt.subplots(1, len(shown), figsize=(2.5 * len(shown), 2.9), layout="constrained", squeeze=False)
-    for number, (axis, (title, matrix)) in enumerate(zip(axes[0], shown.items(), strict=True)):
-        picture = axis.imshow(matrix, cmap=_COLOURS, vmin=-1, vmax=1, interpolation="nearest")
-        axis.set_title(title)
+    shown = {
+        "affinity of the labels": book.affinity.block(items, items, device="cpu"),
+        f"rebuilt by {book.n_bits} bits": rebuilt(book, book.n_bits),
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(5.6, 3.0), layout="constrained")
+    for axis, (title, matrix) in zip(axes, shown.items(), strict=True):
+        picture = axis.imshow(matrix, cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest")
+        axis.set_title(title, fontsize=9)
+        axis.set_xlabel("label")
         axis.grid(visible=False)
-        axis.set_yticks(items, names if number == 0 else [])
-        axis.set_xticks(items, names, rotation=0 if _short(names) else 90)
-        axis.tick_params(length=0, labelsize=7)
-    figure.colorbar(picture, ax=axes[0].tolist(), shrink=0.7, ticks=(-1, 0, 1), aspect=16)
+    axes[0].set_ylabel("label")
+    figure.colorbar(picture, ax=axes.tolist(), shrink=0.7, ticks=(-1, 0, 1), aspect=16)
     return as_svg(figure)
 
 
@@ -69,56 +66,3 @@ def residuals(curves: dict[str, np.ndarray]) -> str:
     axis.set_xlim(left=0)
     axis.legend(loc="lower left", fontsize=8)
     return as_svg(figure)
-
-
-def codes(book, query_codes, query_labels, names) -> str:
-    """The codes of the classes above and of the queries below, sorted by class, one column per bit, as SVG."""
-    plt = figures.pyplot()
-    order = np.argsort(query_labels, kind="stable")
-    figure, (above, below) = plt.subplots(
-        2, 1, figsize=(8.4, 5.4), layout="constrained", sharex=True, gridspec_kw={"height_ratios": (1, 1.9)}
-    )
-    _signs(above, book.codes)
-    above.set_title("codes of the classes, from the pursuit", loc="left")
-    above.set_yticks(np.arange(len(names)), names)
-    _signs(below, query_codes[order])
-    below.set_title(f"codes of {len(order):,} queries, from the hash function", loc="left")
-    counts = np.bincount(query_labels, minlength=len(names))
-    ends = np.cumsum(counts)
-    for end in ends[:-1]:
-        below.axhline(end - 0.5, color="white", linewidth=1.4)
-    below.set_yticks(ends - counts / 2 - 0.5, names)
-    below.set_xlabel("bit")
-    return as_svg(figure)
-
-
-def _signs(axis, matrix) -> None:
-    axis.imshow(matrix, cmap=_COLOURS, vmin=-1.25, vmax=1.25, aspect="auto", interpolation="nearest")
-    axis.grid(visible=False)
-    axis.tick_params(length=0, labelsize=7)
-
-
-def places(codes_of: dict[str, np.ndarray], labels, names, title: str) -> str:
-    """t-SNE of the codes, one panel per method, as SVG."""
-    records = [
-        {
-            "settings": {"method": method, "bits": signs.shape[1], "data": title},
-            "classes": np.asarray(labels).tolist(),
-            **fig3.places(signs, 0),
-        }
-        for method, signs in codes_of.items()
-    ]
-    return as_svg(fig3.panels(records, names))
-
-
-def retrieval(records: list[dict], looks) -> bytes:
-    """The nearest items of each query in green and red frames, as PNG; records as in `recipes.fig4`."""
-    figure = fig4.framed_rows(records, looks)
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=110, facecolor="white", bbox_inches="tight", metadata={"Software": None})
-    figures.pyplot().close(figure)
-    return stream.getvalue()
-
-
-def _short(names) -> bool:
-    return max(map(len, names)) < 3

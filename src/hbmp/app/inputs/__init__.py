@@ -39,7 +39,6 @@ __all__ = [
     "inputs_for",
     "read_data",
     "read_features",
-    "read_ids",
     "read_labels",
     "read_queries",
     "read_with_queries",
@@ -120,17 +119,6 @@ def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
     if ending == ".txt":
         return text_labels(path)
     raise ValueError(f"{path} is not a file of labels; these end in {', '.join(LABELS)}.")
-
-
-def read_ids(path) -> np.ndarray:
-    """Read ids, (n,) int64."""
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"There is no file of ids {path}.")
-    values = read_npy(path) if path.suffix.lower() == ".npy" else read_labels(path)[0]
-    if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"Ids are whole numbers, one per row; {path} holds {values.dtype} of shape {values.shape}.")
-    return np.asarray(values, dtype=np.int64)
 
 
 def read_with_queries(options, *, images: bool = False) -> tuple[Data, Data | None]:

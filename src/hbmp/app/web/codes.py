@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hbmp import hamming
+from hbmp.app.web.looks import roles
 from hbmp.database import Database
 
 _CLASSES = 60  # shown at most: the largest classes
@@ -25,8 +26,10 @@ def class_codes(database: Database) -> dict[str, Any]:
     book = getattr(database.model, "codebook_", None)
     if book is not None and hasattr(book, "relative_residuals"):
         return _from_book(book, database)
-    names, codes = _from_labels(database)
-    return _described(names, codes, database.index.bit_weights, kind="classes" if names else "none")
+    names, codes, of = _from_labels(database)
+    kind = "none" if not names else "classes" if database.label_kind == "classes" else "labels"
+    sampled = _SAMPLED if len(database) > _SAMPLED else None
+    return {**_described(names, codes, database.index.bit_weights, kind=kind, of=of), "sampled": sampled}
 
 
 def _from_book(book, database: Database) -> dict[str, Any]:
@@ -38,7 +41,18 @@ def _from_book(book, database: Database) -> dict[str, Any]:
     rebuilt = ((codes * book.weights) @ codes.T.astype(float) + book.intercept) / book.scale
     weights = database.index.bit_weights[: codes.shape[1]]  # of searches, which may be shrunk; details follow
     described = _described(names, codes, weights, kind=kind, of=len(book.codes), residuals=book.relative_residuals)
-    return {**described, "affinity": None if affinity is None else _rows(affinity), "rebuilt": _rows(rebuilt)}
+    unknown = _unknown(book.affinity, database) if kind == "classes" else []
+    more = {"unknown": unknown, "affinity": None if affinity is None else _rows(affinity), "rebuilt": _rows(rebuilt)}
+    return {**described, **more}
+
+
+def _unknown(affinity, database: Database) -> list[str]:
+    """Classes of the database that the code book does not have."""
+    if database.label_kind != "classes":
+        return []
+    return sorted(
+        {str(label) for label in np.unique(np.asarray(database.labels))} - {str(label) for label in affinity.classes_}
+    )
 
 
 def _names(affinity, shown: np.ndarray, database: Database) -> tuple[list[str], str]:
@@ -54,11 +68,12 @@ def _names(affinity, shown: np.ndarray, database: Database) -> tuple[list[str], 
     return [str(item) for item in shown], "items"
 
 
-def _from_labels(database: Database) -> tuple[list[str], np.ndarray]:
-    """The majority sign of each bit among the items of a class or label."""
+def _from_labels(database: Database) -> tuple[list[str], np.ndarray, int]:
+    """The majority sign of each bit among the items of a class or label, and the number of all classes or labels."""
     labels = database.labels
     if labels is None or not len(database):
-        return [], np.empty((0, database.index.n_bits), np.int8)
+        return [], np.empty((0, database.index.n_bits), np.int8), 0
+    of = len(np.unique(labels)) if labels.ndim == 1 else labels.shape[1]
     places = _some(len(database), _SAMPLED)
     labels, codes = labels[places], database.codes()[places]
     if labels.ndim == 1:
@@ -70,7 +85,7 @@ def _from_labels(database: Database) -> tuple[list[str], np.ndarray]:
         columns = np.sort(np.argsort(-labels.sum(axis=0), kind="stable")[:_CLASSES])
         members = [(words[column], labels[:, column] > 0) for column in columns if labels[:, column].any()]
     signs = [np.where(codes[rows].sum(axis=0, dtype=np.int64) >= 0, 1, -1) for _, rows in members]
-    return [name for name, _ in members], np.array(signs, dtype=np.int8)
+    return [name for name, _ in members], np.array(signs, dtype=np.int8), of
 
 
 def _described(names, codes, weights, *, kind, of=None, residuals=None) -> dict[str, Any]:
@@ -124,8 +139,17 @@ def place_codes(database: Database, most: int = _MAPPED) -> list[dict[str, Any]]
     plane = _plane(codes * np.sqrt(np.clip(database.index.bit_weights, 0, None)))
     low, high = plane.min(axis=0), plane.max(axis=0)
     plane = (plane - low) / np.maximum(high - low, 1e-9)
-    rows = zip(ids.tolist(), np.round(plane, 4)[code_of.reshape(-1)].tolist(), database.labels_of(ids), strict=True)
-    return [{"id": number, "x": x, "y": y, "label": label} for number, (x, y), label in rows]
+    points, titles = np.round(plane, 4)[code_of.reshape(-1)].tolist(), _titles(database, ids)
+    rows = zip(ids.tolist(), points, database.labels_of(ids), titles, strict=True)
+    return [{"id": one, "x": x, "y": y, "label": label, "title": title} for one, (x, y), label, title in rows]
+
+
+def _titles(database: Database, ids: np.ndarray) -> list[str | None]:
+    """The titles of items, where their payload has one."""
+    column = roles(database.columns)["title"]
+    if column is None:
+        return [None] * len(ids)
+    return [(row or {}).get(column) for row in database.payload_of(ids, [column])]
 
 
 def _plane(rows: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -50,14 +51,16 @@ def precision_recall_plot(records: list[Record]) -> str:
     return curves_plot(chosen, n_bits)
 
 
-def curves_plot(curves: dict[str, Record], n_bits: int) -> str:
-    """Curves of "recall" and "precision" by name, those with the largest area first."""
+def curves_plot(curves: dict[str, Record], n_bits: int, colours: Mapping[str, Any] | None = None) -> str:
+    """Curves of "recall" and "precision" by name, those with the largest area first; colours: by name."""
     best = sorted(curves, key=lambda name: -float(np.trapezoid(curves[name]["precision"], curves[name]["recall"])))
     plt = figures.pyplot()
     figure, axis = plt.subplots(figsize=(5.6, 3.4))
     for place, name in enumerate(best[:_MOST_LINES]):
         curve = curves[name]
-        axis.plot(curve["recall"], curve["precision"], color=figures.PALETTE[place], label=name)
+        axis.plot(
+            curve["recall"], curve["precision"], color=(colours or {}).get(name, figures.PALETTE[place]), label=name
+        )
     axis.set(xlabel=f"recall ({n_bits} bits)", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
     return _with_legend(figure, axis, len(best[:_MOST_LINES]))
 

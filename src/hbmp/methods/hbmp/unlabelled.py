@@ -29,7 +29,7 @@ from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_o
 
 _LARGEST_POWER = 0.5  # of λ: beyond half-whitening noise is what grows
 _ROWS = 8192  # rows read or encoded at a time
-_SWEEPS = 8  # of an encoding; nearly all bits are settled after three
+SWEEPS = 8  # of an encoding; nearly all bits are settled after three
 _ROTATIONS = 50  # iterations of the start
 _SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
 _QUERIES, _FEWEST_QUERIES = 500, 20  # rows held out to measure recall
@@ -189,7 +189,7 @@ class Rebuilding(HashFunction):
             agreement, overlaps = scores[:, stage], self.overlaps_[stage, stage]
             if start:
                 agreement -= codes[:, :start] @ self.overlaps_[:start, stage]
-            signs = codes[:, stage] = choose_codes(agreement, overlaps, coupling, sweeps=_SWEEPS)
+            signs = codes[:, stage] = choose_codes(agreement, overlaps, coupling, sweeps=SWEEPS)
             agreement -= signs @ (np.float32(coupling / 2) * overlaps)
             agreement *= signs
             np.maximum(agreement, smallest, out=agreement)

@@ -58,7 +58,7 @@ export function picture(id) {
       pictures.delete(oldest);
       url.then(URL.revokeObjectURL).catch(() => {});
     }
-    const url = request(`items/${id}/picture`).then(async (response) => URL.createObjectURL(await response.blob()));
+    const url = request(`items/${encodeURIComponent(id)}/picture`).then(async (response) => URL.createObjectURL(await response.blob()));
     url.catch(() => pictures.delete(id));
     pictures.set(id, url);
   }
@@ -66,7 +66,7 @@ export function picture(id) {
 }
 
 export function show(image, id) {
-  image.dataset.id = id;
+  image.dataset.id = String(id);
   image.title = "";
   const mine = () => image.dataset.id === String(id);
   picture(id).then((url) => { if (mine()) image.src = url; }).catch((error) => {

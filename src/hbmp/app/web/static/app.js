@@ -1,11 +1,13 @@
 // The search tab: the query, its distance, the results. Every change searches again.
 import { element, get, post, show } from "./api.js";
 import { openCodes } from "./codes.js";
+import { fillFilters, where } from "./filters.js";
+import { distance, showResults, ties, words } from "./results.js";
 
 const $ = (id) => document.getElementById(id);
 const checked = (name) => document.querySelector(`input[name=${name}]:checked`).value;
 let info = null;
-let query = null; // {id} or {vector} or {scores}, as /search takes it
+let query = null; // {id}, {text}, {vector} or {scores}, as /search takes it
 let running = null; // the request in flight, aborted when another follows
 
 async function start() {
@@ -23,13 +25,24 @@ async function start() {
   $("n-bits").max = info.n_bits;
   $("n-bits").value = info.n_bits;
   if (info.takes === "vectors") $("vector").placeholder = `${info.n_features} numbers, between commas or spaces`;
+  if (info.ids === "text") Object.assign($("item-id"), { type: "text", inputMode: "text" });
+  if (info.vectors) {
+    $("by-cosine").hidden = false;
+    document.querySelector("input[name=mode][value=cosine]").checked = true;
+  }
+  get("facets").then((facets) => fillFilters($("filters"), facets, search)).catch((error) => showStatus(error.message, true));
   await randomItem();
+  if (info.takes === "texts") { // start with the box for words
+    document.querySelector("input[name=source][value=text]").checked = true;
+    chooseSource();
+  }
 }
 
 function listen() {
   $("random").addEventListener("click", randomItem);
-  $("by-item").addEventListener("submit", (event) => { event.preventDefault(); searchItem(Number($("item-id").value)); });
-  $("item-id").addEventListener("change", () => { if ($("item-id").value !== "") searchItem(Number($("item-id").value)); });
+  $("by-item").addEventListener("submit", (event) => { event.preventDefault(); searchItem(typedId()); });
+  $("item-id").addEventListener("change", () => { if ($("item-id").value !== "") searchItem(typedId()); });
+  $("by-text").addEventListener("submit", (event) => { event.preventDefault(); searchText(); });
   $("by-vector").addEventListener("submit", (event) => { event.preventDefault(); searchVector(); });
   $("image").addEventListener("change", () => searchImage($("image").files[0]));
   for (const input of document.getElementsByName("source")) input.addEventListener("change", chooseSource);
@@ -69,12 +82,18 @@ function openTab(tab, focus = false) {
   if (tab.id === "tab-codes") openCodes(info, (id) => { openTab($("tab-search")); searchItem(id); });
 }
 
+function typedId() {
+  return info?.ids === "text" ? $("item-id").value : Number($("item-id").value);
+}
+
 function chooseSource() {
   const source = checked("source");
   $("by-item").hidden = source !== "item";
+  $("by-text").hidden = source !== "text";
   $("by-vector").hidden = source !== "vector";
   $("by-image").hidden = source !== "image";
   if (source === "vector") $("vector").focus();
+  if (source === "text") $("text").focus({ preventScroll: true });
 }
 
 async function randomItem() {
@@ -92,11 +111,21 @@ async function searchItem(id) {
   query = { id };
   await search();
   try {
-    const item = await get(`items/${id}`);
+    const item = await get(`items/${encodeURIComponent(id)}`);
     if (query.id !== id) return;
-    showQuery(item.label ?? item.name?.split("/").at(-1) ?? `item ${id}`, (image) => show(image, id));
+    const { title, text } = words(item, info);
+    if (info.pictures === "text") showWords(title ?? item.label ?? `item ${id}`, text, item.label);
+    else showQuery(title ?? `item ${id}`, (image) => show(image, id));
     if (item.features && info.takes === "vectors") $("vector").value = item.features.join(", ");
   } catch { /* search shows the error */ }
+}
+
+async function searchText() {
+  const text = $("text").value.trim();
+  if (!text) return;
+  query = { text };
+  hideQuery();
+  await search();
 }
 
 async function searchVector() {
@@ -105,7 +134,7 @@ async function searchVector() {
   const wrong = vector.findIndex((number) => !Number.isFinite(number));
   if (wrong >= 0) { showStatus(`“${words[wrong].slice(0, 20)}” is not a finite number; correct it and search again.`, true); return; }
   query = { vector };
-  $("query-picture").hidden = true;
+  hideQuery();
   await search();
 }
 
@@ -135,42 +164,71 @@ async function searchImage(file) {
   await search();
 }
 
-function showQuery(words, fill) {
+function hideQuery() {
+  $("query-picture").hidden = true;
+  $("query-words").hidden = true;
+}
+
+function showQuery(caption, fill) {
+  hideQuery();
   const figure = $("query-picture");
   fill(figure.querySelector("img"));
-  figure.querySelector("figcaption").textContent = words;
+  figure.querySelector("figcaption").textContent = caption;
   figure.hidden = false;
+}
+
+function showWords(title, text, label) {
+  hideQuery();
+  const parts = [element("strong", {}, title)];
+  if (label && label !== title) parts.push(" ", element("span", { class: "chip" }, label));
+  if (text) parts.push(element("p", { class: "text" }, text));
+  $("query-words").replaceChildren(...parts);
+  $("query-words").hidden = false;
 }
 
 async function search() {
   if (!query || !info) return;
-  const noScores = "id" in query && !info.scores_of_items;
-  const real = document.querySelector("input[name=mode][value=real]");
-  real.disabled = noScores;
-  real.parentElement.title = noScores ? "The scores of items are not available: start the server with --features or --images" : "Scores instead of the signs of the query";
-  if (noScores && real.checked) document.querySelector("input[name=mode][value=weighted]").checked = true;
+  allowModes();
   const n_bits = Number($("n-bits").value);
   $("n-bits-shown").textContent = `${n_bits} of ${info.n_bits}`;
   running?.abort();
   running = new AbortController();
   const started = performance.now();
   try {
-    const body = { ...query, n_bits, mode: checked("mode"), k: Math.min(Number($("k").value), info.max_k) };
+    const k = Math.min(Number($("k").value), info.max_k);
+    const mode = checked("mode");
+    const body = { ...query, n_bits, k, mode: mode === "cosine" ? "weighted" : mode };
+    if (mode === "cosine") body.rescore = Math.min(Math.max(100, 10 * k), 10 * info.max_k);
+    if (where()) body.where = where();
     const answer = await post("search", body, running.signal);
     showBits(answer);
-    showResults(answer.results);
+    showResults($("results"), answer.results, info, answer.metric, (id) => { searchItem(id); scrollTo({ top: 0, behavior: "smooth" }); });
     showLatency(answer, performance.now() - started);
   } catch (error) {
     if (error.name !== "AbortError") { showStatus(error.message, true); $("results").replaceChildren(); }
   }
 }
 
+// Some distances need more than the code of the query.
+function allowModes() {
+  const noScores = "id" in query && !info.scores_of_items;
+  const real = document.querySelector("input[name=mode][value=real]");
+  real.disabled = noScores;
+  real.parentElement.title = noScores ? "The scores of items are not available: start the server with --features or --images" : "Scores instead of the signs of the query";
+  const cosine = document.querySelector("input[name=mode][value=cosine]");
+  cosine.disabled = "scores" in query;
+  if ((noScores && real.checked) || (cosine.disabled && cosine.checked)) document.querySelector("input[name=mode][value=weighted]").checked = true;
+}
+
 function showLatency(answer, total) {
   const { encode, search: searched } = answer.milliseconds;
-  const right = answer.results.filter((found) => found.relevant).length;
-  const known = answer.results.some((found) => found.relevant !== null);
-  const relevant = known ? ` · ${right} of ${answer.results.length} share the label` : "";
-  showStatus(`Encoded in ${encode.toFixed(1)} ms, searched in ${searched.toFixed(1)} ms, total ${total.toFixed(0)} ms${relevant}`);
+  const { results } = answer;
+  const parts = [`Encoded in ${encode.toFixed(1)} ms, searched in ${searched.toFixed(1)} ms, total ${total.toFixed(0)} ms`];
+  if (!results.length) parts.push("no item meets the filters");
+  if (results.some((found) => found.relevant !== null)) parts.push(`${results.filter((found) => found.relevant).length} of ${results.length} share the label`);
+  const same = ties(results);
+  if (same) parts.push(`the first ${same} tie at distance ${distance(results[0].distance, answer.metric)} and are in the order of the database`);
+  showStatus(parts.join(" · "));
 }
 
 function showBits(answer) {
@@ -192,36 +250,6 @@ function showBits(answer) {
   const bytes = [];
   for (let first = 0; first < made.length; first += 8) bytes.push(element("span", { class: "byte" }, ...made.slice(first, first + 8)));
   $("bits").replaceChildren(...bytes);
-}
-
-function showResults(results) {
-  const old = [...$("results").children];
-  $("results").replaceChildren(...results.map((found, rank) => {
-    const card = old[rank] ?? makeCard();
-    const button = card.firstChild;
-    const verdict = found.relevant === null ? "" : found.relevant ? "right" : "wrong";
-    button.className = `found ${verdict}`;
-    button.dataset.id = found.id;
-    const words = found.label ?? found.name?.split("/").at(-1) ?? `item ${found.id}`;
-    const suffix = verdict && (found.relevant ? ", shares the label" : ", another label");
-    button.setAttribute("aria-label", `${words}, item ${found.id}, distance ${distance(found.distance)}${suffix}`);
-    button.title = found.name ?? "";
-    show(button.querySelector("img"), found.id);
-    button.querySelector(".label").textContent = words;
-    button.querySelector(".distance").textContent = distance(found.distance);
-    return card;
-  }));
-}
-
-function makeCard() {
-  const words = element("span", { class: "words" }, element("span", { class: "label" }), element("span", { class: "distance" }));
-  const button = element("button", { type: "button" }, element("img", { alt: "" }), words);
-  button.addEventListener("click", () => { searchItem(Number(button.dataset.id)); scrollTo({ top: 0, behavior: "smooth" }); });
-  return element("li", {}, button);
-}
-
-function distance(value) {
-  return Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 10 ? 3 : 1);
 }
 
 function showStatus(words, wrong = false) {

@@ -20,6 +20,14 @@ export async function openCodes(info, choose) {
 }
 
 function drawCodes() {
+  const unknown = data.unknown ?? [];
+  const notes = [];
+  if (data.names.length < data.of) notes.push(`Shown are ${data.names.length} of ${data.of} ${data.kind}: those with the most items.`);
+  if (data.sampled) notes.push(`Their codes are majorities over ${data.sampled.toLocaleString("en")} of the items.`);
+  if (unknown.length) notes.push(`${unknown.length} classes of the database are not in the code book: ${unknown.slice(0, 12).join(", ")}${unknown.length > 12 ? ", …" : ""}.`);
+  const longest = Math.max(3, ...data.names.map((name) => name.length));
+  $("codes").style.setProperty("--axis", `min(${(longest * 0.6 + 0.8).toFixed(1)}em, ${innerWidth < 560 ? 12 : 18}em)`);
+  $("codes-note").textContent = notes.join(" ");
   drawMatrix("card-wanted", data.affinity, -1, 1);
   const peak = data.rebuilt ? Math.max(1, ...data.rebuilt.flat().map(Math.abs)) : 1;
   drawMatrix("card-rebuilt", data.rebuilt, -peak, peak);
@@ -45,6 +53,8 @@ function shade(value, low, high, { near, middle, far }) {
   return part < 0.5 ? blend(far, middle, part * 2) : blend(middle, near, part * 2 - 1);
 }
 
+const mostLabels = () => (innerWidth < 560 ? 11 : 24); // per axis; of more classes only some are written
+
 function drawMatrix(card, rows, low, high) {
   const holder = $(card).querySelector(".matrix");
   $(card).hidden = rows === null;
@@ -56,14 +66,41 @@ function drawMatrix(card, rows, low, high) {
   const palette = colours();
   rows.flat().forEach((value, at) => pixels.data.set([...shade(value, low, high, palette), 255], at * 4));
   context.putImageData(pixels, 0, 0);
-  const readout = element("p", { class: "readout quiet" }, n <= 12 ? data.names.join(" · ") : `${n} of ${data.of} ${data.kind}`);
+  const readout = element("p", { class: "readout quiet" }, "Point at a cell to read it.");
   canvas.addEventListener("pointermove", (event) => {
     const box = canvas.getBoundingClientRect();
     const column = Math.min(n - 1, Math.max(0, Math.floor((event.clientX - box.left) / box.width * n)));
     const row = Math.min(n - 1, Math.max(0, Math.floor((event.clientY - box.top) / box.height * n)));
     readout.textContent = `${data.names[row]} – ${data.names[column]}: ${rows[row][column].toFixed(2)}`;
   });
-  holder.replaceChildren(canvas, readout);
+  const [least, most] = low < high ? [low, high] : [high, low];
+  const legend = element("p", { class: "scale quiet" }, least.toFixed(least % 1 ? 2 : 0), scale(low, high), most.toFixed(most % 1 ? 2 : 0));
+  holder.replaceChildren(element("div", { class: "plot" }, axis(n, "rows"), canvas, axis(n, "columns")), legend, readout);
+}
+
+// The names of the rows or columns, at the middle of their cells; every second, third, … where there are many.
+function axis(n, side) {
+  const step = Math.ceil(n / mostLabels());
+  const names = data.names.flatMap((name, place) => {
+    if (place % step) return [];
+    const label = element("span", { title: name }, name);
+    label.style.setProperty("--at", `${((place + 0.5) / n * 100).toFixed(2)}%`);
+    return [label];
+  });
+  const more = step > 1 ? `, every ${step === 2 ? "second" : step === 3 ? "third" : `${step}th`} named` : "";
+  const title = element("b", {}, `${data.kind}${more}`);
+  return element("div", { class: `axis ${side}`, "aria-hidden": "true" }, ...names, ...(side === "columns" ? [title] : []));
+}
+
+function scale(low, high) {
+  const palette = colours();
+  const stops = [0, 0.5, 1].map((part) => {
+    const value = low < high ? low + part * (high - low) : high + part * (low - high);
+    return `rgb(${shade(value, low, high, palette).join(" ")})`;
+  });
+  const bar = element("i", {});
+  bar.style.background = `linear-gradient(90deg, ${stops.join(", ")})`;
+  return bar;
 }
 
 function drawCurve(residuals) {
@@ -83,10 +120,13 @@ function drawCurve(residuals) {
   svg.append(drawn("polygon", { class: "area", points: `${x(0)},${y(0)} ${line} ${x(residuals.length - 1)},${y(0)}` }));
   svg.append(drawn("polyline", { class: "line", points: line }));
   for (const bit of [0, residuals.length - 1]) {
-    const text = drawn("text", { x: x(bit), y: height - 12, "text-anchor": bit ? "end" : "start" });
-    text.textContent = bit ? `${bit} bits` : "0";
+    const text = drawn("text", { x: x(bit), y: height - 16, "text-anchor": bit ? "end" : "start" });
+    text.textContent = bit;
     svg.append(text);
   }
+  const axisTitle = drawn("text", { x: (edge + width) / 2, y: height - 2, "text-anchor": "middle" });
+  axisTitle.textContent = "bits";
+  svg.append(axisTitle);
   const last = drawn("text", { class: "strong", x: x(residuals.length - 1), y: y(residuals.at(-1)) + 20, "text-anchor": "end" });
   last.textContent = residuals.at(-1).toFixed(3);
   svg.append(last);
@@ -107,7 +147,10 @@ function drawBook() {
     bits.append(...code.map((sign) => element("b", { class: sign > 0 ? "plus" : "minus" })));
     return element("div", { class: "entry" }, element("span", { class: "name", title: data.names[place] }, data.names[place]), bits);
   });
-  $("card-book").querySelector(".book").replaceChildren(head, ...rows);
+  const book = $("card-book").querySelector(".book");
+  const longest = Math.max(7, ...data.names.map((name) => name.length));
+  book.style.setProperty("--names", `min(${Math.ceil(longest * 0.62)}em, 34%)`);
+  book.replaceChildren(head, ...rows);
 }
 
 async function followMap(info, choose) {
@@ -120,10 +163,10 @@ async function followMap(info, choose) {
   }
   const n = found.points.length;
   $("map-state").textContent = found.state === "ready" ? `t-SNE of ${n.toLocaleString("en")} codes; click a point to search with it.` : `The map ${found.state}.`;
-  if (n) drawMap(found.points, choose);
+  if (n) drawMap(found.points, (id) => choose(info.ids === "text" ? id : Number(id)), info);
 }
 
-function drawMap(points, choose) {
+function drawMap(points, choose, info) {
   const names = [...new Set(points.map((point) => point.label ?? ""))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const colour = new Map(names.map((name, place) => [name, names.length <= COLOURS.length ? COLOURS[place] : `hsl(${Math.round(place * 137.5) % 360} 50% 55%)`]));
   const [width, height] = [1000, 640];
@@ -139,7 +182,7 @@ function drawMap(points, choose) {
     const y = edge + (1 - point.y) * (height - 2 * edge) + far * Math.sin(turn);
     const dot = drawn("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: 3.6, fill: colour.get(point.label ?? "") });
     dot.dataset.id = point.id;
-    dot.dataset.label = point.label ?? `item ${point.id}`;
+    dot.dataset.label = [point.title, point.label].filter(Boolean).join(" · ") || `item ${point.id}`;
     svg.append(dot);
   }
   const tip = $("tip");
@@ -147,7 +190,8 @@ function drawMap(points, choose) {
     const { id, label } = event.target.dataset;
     tip.hidden = id === undefined;
     if (id === undefined) return;
-    show(tip.querySelector("img"), id);
+    tip.querySelector("img").hidden = info.pictures === "text";
+    if (info.pictures !== "text") show(tip.querySelector("img"), id);
     tip.querySelector("span").textContent = label;
     tip.style.left = `${Math.min(event.clientX + 14, innerWidth - 130)}px`;
     tip.style.top = `${Math.min(event.clientY + 14, innerHeight - 140)}px`;
@@ -156,9 +200,10 @@ function drawMap(points, choose) {
   svg.addEventListener("click", (event) => {
     if (event.target.dataset.id === undefined) return;
     tip.hidden = true;
-    choose(Number(event.target.dataset.id));
+    choose(event.target.dataset.id);
   });
   $("card-map").querySelector(".map").replaceChildren(svg);
+  if (names.length > 24) $("map-state").textContent += ` ${names.length} labels: point at one to read it.`;
   if (names.length > 24 || names.length < 2) return;
   $("card-map").querySelector(".legend").replaceChildren(...names.map((name) => {
     const dot = drawn("svg", { viewBox: "0 0 10 10", width: 10, height: 10 });
