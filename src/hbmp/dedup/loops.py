@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ def by_machine_code(words: NDArray[np.uint64], start: int, stop: int, radius: in
     """With a first pass over `first` words."""
     from hbmp.dedup.machine_loop import join
 
-    parts = []
+    parts: list[Any] = []
     place = np.array([start, 0], np.uint64)  # the row, and the first of the rows before it, that come next
     rows, others, distances = (np.empty(_MOST, kind) for kind in (np.int64, np.int64, np.uint16))
     counts = np.empty(1024, np.uint64)

@@ -19,14 +19,16 @@ _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 _MANY = np.uint64(1 << 62)
 
 
-@intrinsic
-def _ones(_context: Any, _word: Any) -> Any:
-    """Population count of a 64-bit word."""
+def _population_count(_context: Any, _word: Any) -> Any:
+    """Of a 64-bit word."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
+
+
+_ones: Any = intrinsic(_population_count)
 
 
 def _join(words, place, stop, radius, first, counts, rows, others, distances):  # noqa: PLR0912
@@ -75,4 +77,4 @@ def _join(words, place, stop, radius, first, counts, rows, others, distances):  
     return found
 
 
-join = compiled(_join)
+join: Any = compiled(_join)
