@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from hbmp._core.compiled import compiled
 from hbmp._core.machine import allowed_cores
-from hbmp.pursuit.compiled import compiled
 
 _ROWS = 2048  # rows swept at a time: their margins stay in the processor's cache
 _BLOCK = 32  # bits whose margins one matrix product gives

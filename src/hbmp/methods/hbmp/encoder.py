@@ -137,8 +137,8 @@ def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarr
         rng = as_generator(seed)
         n, n_bits = codes.shape
         items = np.asarray(target.item_of, dtype=np.int64)
-        objective = Objective(plan, n_bits, _certain_codes(target, plan), function.code_loss(book.weights))
         n_labels = 0 if labels is None else int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
+        objective = Objective(plan, n_bits, _certain_codes(target, plan), function.code_loss(book.weights), n_labels)
         learned = np.empty((n, 0), np.float32) if labels is None else labels
         n_scores = n_bits + n_labels
         inputs = (codes, items, learned, *(() if weights is None else (weights.astype(np.float32),)))
