@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from hbmp.pursuit.compiled import compiled
+from hbmp._core.compiled import compiled
 
 _BLOCK = np.uint64(1024)  # rows of a first pass; their counts stay in the cache
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
