@@ -48,6 +48,15 @@ def sweep_codes(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, swe
             list(pool.map(sweep, parts))
 
 
+def successive_codes(scores: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
+    """Codes set bit after bit, each to the sign of what the bits before it leave; bits with long atoms come first."""
+    codes = np.zeros_like(scores)
+    for start in range(0, len(codes), _ROWS):
+        part = slice(start, start + _ROWS)
+        sweep_blocks(scores[part], codes[part], overlaps, 1)
+    return codes
+
+
 def compiled_kernel() -> Callable | None:
     """`sweep_margins` as machine code, or None where numba is not installed."""
     return compiled(sweep_margins)
