@@ -143,6 +143,20 @@ def test_the_largest_is_kept_and_old_items_always_are():
     assert hbmp.deduplicate(rng.standard_normal((20, 24)), against=old_twice).groups == []
 
 
+def test_every_removed_item_is_near_a_kept_one_and_kept_ones_are_apart():
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.standard_normal((300, 12)), axis=0)  # a walk: chains of near items
+    for keep in ({}, {"keep": "largest", "sizes": rng.random(300)}):
+        found = hbmp.deduplicate(X, threshold=0.9, **keep)
+        near = {tuple(pair) for pair in found.pairs.tolist()} | {(j, i) for i, j in found.pairs.tolist()}
+        kept = found.kept.tolist()
+        assert max(map(len, found.groups)) > 10
+        assert len(kept) > len(found.groups)
+        assert not any((i, j) in near for i in kept for j in kept)
+        assert all(any((row, other) in near for other in kept) for row in found.removed.tolist())
+        assert sorted([*kept, *found.removed.tolist()]) == sorted(np.concatenate(found.groups).tolist())
+
+
 def test_items_without_direction_are_one_group():
     X = np.random.default_rng(0).standard_normal((200, 16)).astype(np.float32)
     X[[3, 50, 100]] = 0

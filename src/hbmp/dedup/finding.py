@@ -45,8 +45,9 @@ class Duplicates:
         Their similarities.
     groups : list of ndarray
         Connected items, each group ascending.
-    kept : ndarray of shape (n_groups,)
-        The item of each group that is kept.
+    kept : ndarray of shape (n_kept,)
+        Items of groups that are kept, ascending: at least one per group. No two of them are near-duplicates, except old
+        ones, and every other item of a group is a near-duplicate of one of them.
     threshold : float
         Least similarity of a pair.
     rate : float or None
@@ -79,9 +80,9 @@ class Duplicates:
 
     @property
     def removed(self) -> NDArray[np.int64]:
-        """Every item of a group except the one that is kept, and except old ones."""
+        """The items of groups that are not kept."""
         rows = np.concatenate([np.empty(0, np.int64), *self.groups])
-        return np.sort(rows[~np.isin(rows, self.kept) & (rows >= self.n_old)])
+        return np.setdiff1d(rows, self.kept)
 
     @property
     def unique(self) -> NDArray[np.int64]:
@@ -129,7 +130,7 @@ def deduplicate(
     threshold : float, default=None
         Least similarity, instead of a calibrated one. See docs/dedup.md.
     keep : {"first", "largest"}, default="first"
-        Item of a group that is kept.
+        Which of the near-duplicates is kept.
     sizes : array-like of shape (n_old + n,), default=None
         Sizes for keep="largest": bytes, pixels, characters.
     n_bits : int, default=None
@@ -296,5 +297,5 @@ def _result(
 ) -> Duplicates:
     pairs = np.stack(found[:2], axis=1)
     groups = groups_of(pairs, n)
-    kept = np.array([kept_of(group, sizes, n_old) for group in groups], np.int64)
+    kept = kept_of(groups, pairs, n, sizes, n_old)
     return Duplicates(n, n_old, pairs, found[2], groups, kept, threshold, rate, calibration, n_candidates)

@@ -10,22 +10,25 @@ from hbmp.dedup import Duplicates
 
 
 def groups_of_report(found: Duplicates, items: Collections) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """(number, members) of each group; the kept item comes first."""
-    similar: dict[tuple[int, int], float] = {}
-    for (i, j), value in zip(found.pairs.tolist(), found.similarities.tolist(), strict=True):
-        similar[i, j] = value
-    for number, (group, kept) in enumerate(zip(found.groups, found.kept.tolist(), strict=True), start=1):
-        rows = [kept, *(row for row in group.tolist() if row != kept)]
+    """(number, members) of each group; each removed item has the most similar kept one as `like`."""
+    kept = set(found.kept.tolist())
+    like: dict[int, tuple[float, int]] = {}
+    for (i, j), similarity in zip(found.pairs.tolist(), found.similarities.tolist(), strict=True):
+        for row, other in ((i, j), (j, i)):
+            if other in kept and row not in kept:
+                like[row] = max(like.get(row, (-1.0, -1)), (similarity, other))
+    for number, group in enumerate(found.groups, start=1):
         members = []
-        for row in rows:
-            similarity = 1.0 if row == kept else similar.get((max(row, kept), min(row, kept)))
+        for row in sorted(group.tolist(), key=lambda row: row not in kept):
+            similarity, other = like.get(row, (1.0, row))
             members.append(
                 {
                     "item": items.name(row),
                     "row": row,
-                    "kept": row == kept,
+                    "kept": row in kept,
                     "old": row < found.n_old,
-                    "similarity": None if similarity is None else round(similarity, 4),
+                    "like": items.name(other),
+                    "similarity": round(similarity, 4),
                 }
             )
         yield number, members

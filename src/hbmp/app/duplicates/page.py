@@ -44,9 +44,7 @@ def _group(number: int, members: list[dict[str, Any]], items: Collections) -> st
 
 
 def _card(each: dict[str, Any], items: Collections) -> str:
-    notes = (
-        "kept" if each["kept"] else "linked by others" if each["similarity"] is None else f"{each['similarity']:.3f}"
-    )
+    notes = "kept" if each["kept"] else f"{each['similarity']:.3f} to {each['like']}"
     if each["old"]:
         notes += ", old"
     kind = " text" if items.kind == "texts" else ""
@@ -57,7 +55,8 @@ def _card(each: dict[str, Any], items: Collections) -> str:
         text = items.text(each["row"])
         shown = f"<p>{html.escape(text[:_CHARACTERS])}{'…' if len(text) > _CHARACTERS else ''}</p>"
     name = html.escape(each["item"] if items.kind == "pictures" else f"row {each['item']}")
-    return f'<div class="item{kind}{" kept" if each["kept"] else ""}">{shown}{name}<p class=note>{notes}</p></div>'
+    kept = " kept" if each["kept"] else ""
+    return f'<div class="item{kind}{kept}">{shown}{name}<p class=note>{html.escape(notes)}</p></div>'
 
 
 def _thumbnail(items: Collections, each: dict[str, Any]) -> str:

@@ -56,10 +56,11 @@ def as_csv(found: Duplicates, items: Collections) -> str:
     """One line per item of a group."""
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
-    table.writerow(("group", "item", "kept", "old", "similarity"))
+    table.writerow(("group", "item", "kept", "old", "like", "similarity"))
     for number, members in groups_of_report(found, items):
         for each in members:
-            table.writerow((number, each["item"], int(each["kept"]), int(each["old"]), each["similarity"]))
+            told = each["like"], each["similarity"]
+            table.writerow((number, each["item"], int(each["kept"]), int(each["old"]), *told))
     return file.getvalue()
 
 
@@ -77,6 +78,6 @@ def as_text(found: Duplicates, items: Collections, source: str) -> str:
         for number, members in order
     ]
     rows = [(a, b, c, d + (", …" if int(b) > 4 else "")) for a, b, c, d in rows]
-    table = Table(("group", "items", "kept", "near-duplicates"), tuple(rows), n_names=0, n_notes=2)
+    table = Table(("group", "items", "kept first", "others"), tuple(rows), n_names=0, n_notes=2)
     more = f"\n\nThe {_LINES} largest of {len(found.groups):,} groups." if len(found.groups) > _LINES else ""
     return "\n".join(lines) + f"\n\n{table.text()}{more}"
