@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 import hbmp
 from hbmp import metrics
 from hbmp._core.seeds import as_generator
-from hbmp.evaluation.cells import MethodRun, _settings_to_try
+from hbmp.evaluation.choice import MethodRun, build, learning_rates, settings_to_try
 from hbmp.evaluation.comparison import Comparison
 from hbmp.evaluation.trial import draw_evenly, draw_split, trial_of
 from hbmp.functions import Linear
@@ -153,8 +153,12 @@ def test_settings_are_chosen_on_training_rows_within_the_budget():
     assert sorted(shift for _, _, shift in Recorder.seen[1:3]) == [0.0, 100.0]
     assert row.settings == {"shift": 0.0}
     assert row.tried == 3
-    assert len(Recorder.seen) == 4
-    assert Recorder.seen[-1][2] == 0.0
+    assert len(Recorder.seen) == 5
+    assert [shift for _, _, shift in Recorder.seen[-2:]] == [50.0, 0.0]  # on all training rows: as given, as chosen
+    assert row.default_score() < row.score()
+    heading, line = (text.split(",") for text in found.to_csv().splitlines())
+    assert float(dict(zip(heading, line, strict=False))["with_defaults"]) == row.default_score()
+    assert f"| {row.default_score():.3f} |" in " ".join(found.to_markdown().split())
     held_out = len(found.split.train) - len(Recorder.seen[0][0])
     assert held_out == round(0.2 * len(found.split.train))
     assert "up to 4 per method from its own grid" in found.caption
@@ -172,7 +176,7 @@ def test_a_method_of_the_package_tries_its_grid_and_says_what_it_chose():
     assert (without_grid.tried, without_grid.settings) == (0, {})
     trial = trial_of(X, Y, found.split).within_training(1)
     method = hbmp.get_method("cca_itq")
-    candidates = _settings_to_try(MethodRun("cca_itq", "cca_itq", 8, seed=1, device="cpu", budget=3))
+    candidates = settings_to_try(MethodRun("cca_itq", "cca_itq", 8, seed=1, device="cpu", budget=3), 3)
     assert candidates[0] == {}
     strengths = [method(**settings).regularization for settings in candidates]
     assert len(set(strengths)) == 3
@@ -183,6 +187,36 @@ def test_a_method_of_the_package_tries_its_grid_and_says_what_it_chose():
         scores.append(trial.scores(*codes, model.bit_weights_)["map.tie-aware"])
     assert row.settings == candidates[int(np.argmax(scores))] != {}
     assert f"regularization={row.settings['regularization']}" in found.to_markdown()
+
+
+def test_deep_methods_try_learning_rates_with_the_best_settings_so_far():
+    """Two of the budget: a third and three times the usual rate of the function that "auto" selects."""
+    run = MethodRun("csq", "csq", 8, seed=0, device="cpu", budget=4)
+    small, large = learning_rates(run, 100), learning_rates(run, 20_000)
+    assert [rate["function"] for rate in small] == [
+        ["kernel", {"linear": ["linear", {"lr": lr}]}] for lr in (1e-3, 9e-3)
+    ]
+    usual = hbmp.functions.MLP().lr
+    assert [rate["function"][1]["lr"] for rate in large] == pytest.approx([usual / 3, usual * 3], rel=1e-2)
+    assert build(run, small[0]).function.linear.lr == 1e-3
+    assert learning_rates(MethodRun("itq", "itq", 8, seed=0, device="cpu", budget=4), 100) == []
+    fixed = hbmp.methods.CSQ(function=Linear(epochs=2))  # a function of the user's own is left alone
+    assert learning_rates(MethodRun("mine", fixed, 8, seed=0, device="cpu", budget=4), 100) == []
+
+
+def test_a_learning_rate_is_chosen_where_it_helps(monkeypatch):
+    """The usual rate is made far too small, so that three times as much is best."""
+    from hbmp.methods._shared import deep
+
+    def slow(self, n_rows, factor):
+        return {"function": ["linear", {"epochs": 3, "lr": 1e-2 if factor > 1 else 1e-7}]}
+
+    monkeypatch.setattr(deep.DeepHasher, "with_learning_rate", slow)
+    method = hbmp.methods.DPN(function=Linear(epochs=3, lr=1e-7))
+    (row,) = hbmp.compare(X, Y, methods={"mine": method}, bits=[16], validation=4, **QUIET).rows
+    assert row.tried == 4
+    assert row.settings["function"][1]["lr"] == 1e-2
+    assert row.score() > row.default_score()
 
 
 def test_a_method_that_fails_says_why_and_the_others_go_on():

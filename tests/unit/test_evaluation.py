@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 import hbmp
@@ -27,6 +28,22 @@ def test_scores_are_the_metrics_own_on_the_rows_held_out():
     for said in ("some digits: 60 queries drawn evenly over classes", "the 240 others", "seed 5", "first 30 items"):
         assert said in found.caption
     assert f"{found.scores['map@30']:.4f}" in found.to_markdown()
+
+
+def test_lists_of_labels_and_sparse_features_are_what_they_stand_for():
+    names = np.array(["open", "round", "straight"])  # columns are sorted by name
+    rows = np.stack([np.isin(Y, [2, 3, 5]), np.isin(Y, [0, 6, 8, 9]), np.isin(Y, [1, 4, 7])], axis=1)
+    rows[:40, 1] = True
+    lists = [names[row].tolist() for row in rows]
+    expected = hbmp.evaluate(MODEL, X, rows.astype(int), queries=0.2).scores
+    assert hbmp.evaluate(MODEL, sparse.csr_array(X), lists, queries=0.2).scores == expected
+    asked = {"queries": 40, "methods": {"model": hbmp.get_method("pca_sign")(4)}, "bits": (4,), "progress": False}
+    by_rows, by_lists = hbmp.compare(X, rows.astype(int), **asked), hbmp.compare(sparse.csr_array(X), lists, **asked)
+    assert by_lists.rows[0].scores == by_rows.rows[0].scores
+    more = [[*labels, "new"] for labels in lists[:50]]
+    own = {"query_X": X[:50], "query_y": more}
+    found = hbmp.evaluate(MODEL, X[50:], lists[50:], **own).scores["map"]
+    assert found == hbmp.evaluate(MODEL, X[50:], rows[50:].astype(int), query_X=X[:50], query_y=rows[:50]).scores["map"]
 
 
 def test_own_queries_search_all_rows():

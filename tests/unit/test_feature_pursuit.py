@@ -136,9 +136,9 @@ def test_real_valued_queries_are_free_of_the_weights():
     weights = function.pursue(X.astype(np.float32), 6, random_state=0).weights
     codes = np.where(function.project(X) >= 0, 1, -1)
     agreement = (X - function.mean_) @ function.directions_
-    half = agreement - function.coupling_ / 2 * codes @ function.overlaps_
-    usual = codes * half > 1e-3
-    ratio = (function.project(X) * weights / half)[usual]
+    scores = agreement - function.shift_ - function.coupling_ / 2 * codes @ function.overlaps_
+    usual = codes * scores > 1e-3
+    ratio = (function.project(X) * weights / scores)[usual]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
 
 

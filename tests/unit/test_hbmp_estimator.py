@@ -248,6 +248,14 @@ def test_lists_of_label_names_are_label_sets(blobs, tmp_path):
     np.testing.assert_array_equal(loaded.codes_for([["a", "b"], ["c"]]), by_row.codes_for([[1, 1, 0, 0], [0, 0, 1, 0]]))
 
 
+def test_a_column_of_lists_holds_label_sets(blobs):
+    pandas = pytest.importorskip("pandas")
+    X, y = blobs
+    lists = [["a", "b"] if kind == 0 else [f"c{kind}"] for kind in y]
+    expected = small().fit(X, lists).transform(X)
+    np.testing.assert_array_equal(small().fit(X, pandas.Series(lists)).transform(X), expected)
+
+
 def test_a_column_of_a_table_holds_classes(blobs):
     pandas = pytest.importorskip("pandas")
     X, y = blobs
@@ -272,3 +280,19 @@ def test_bits_have_names(blobs):
     assert list(frame.columns) == ["hbmp0", "hbmp1", "hbmp2"]
     assert (frame.dtypes == np.int8).all()
     assert 0 <= model.score(X, y) <= 1
+
+
+def test_only_real_valued_queries_ask_for_labels(blobs, label_rows, monkeypatch):
+    from hbmp.methods.hbmp.label_queries import LabelQueries
+
+    X, _ = blobs
+    model = small(label_queries=True).fit(X, label_rows)
+    plain = model.transform(X), model.project(X)
+
+    def fail(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(LabelQueries, "wanted", fail)
+    np.testing.assert_array_equal(model.transform(X), plain[0])
+    with pytest.raises(AssertionError):
+        model.project(X)

@@ -116,8 +116,8 @@ def test_images_of_classes_are_learned_as_whole_codes(monkeypatch):
     learned = []
 
     class Watched(Objective):
-        def __init__(self, plan, n_bits, codes, bit_loss):
-            super().__init__(plan, n_bits, codes, bit_loss)
+        def __init__(self, plan, n_bits, *rest):
+            super().__init__(plan, n_bits, *rest)
             learned.append((n_bits, plan.contrast_share, self.norm is not None))
 
     monkeypatch.setattr(objective, "Objective", Watched)

@@ -1,4 +1,4 @@
-"""The exact paths (groups of equal codes, scan) against distances to every code, over random indexes."""
+"""The exact paths (groups of equal codes, scan, counted bits, balls) against every distance, over random indexes."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,18 @@ from hypothesis import strategies as st
 
 import hbmp
 from hbmp import hamming
+from hbmp.index import balls, counting, segment
 from hbmp.index import scan as index_scan
-from hbmp.index import segment
 
 SIGNS = np.array([-1, 1], np.int8)
-PATHS = {"groups": 1, "scan": 10**9}  # least size for groups
+NEVER = 10**9
+PATHS = {  # least sizes for groups, counting and balls
+    "groups": (1, NEVER, NEVER),
+    "scan": (NEVER, NEVER, NEVER),
+    "counted": (NEVER, 1, NEVER),
+    "balls": (NEVER, 1, 1),
+    "groups in balls": (1, 1, 1),
+}
 KINDS = ["equal", "uniform", "whole", "signed", "heavy", "zero", "tiny", "small", "huge", "powers"]
 
 
@@ -43,11 +50,24 @@ def equal(results, expected):
         np.testing.assert_array_equal(left, right)
 
 
+def take_path(patch, path):
+    least_groups, least_counted, least_balls = PATHS[path]
+    patch.setattr(segment, "_GROUPED_FROM", least_groups)
+    patch.setattr(index_scan, "_SCAN_EVERYTHING_BELOW", 64)
+    patch.setattr(index_scan, "_COUNTED_FROM", least_counted)
+    patch.setattr(counting, "_BALLS_FROM", least_balls)
+    patch.setattr(counting, "_BALLS_AFTER", 1)
+    patch.setattr(counting, "_MOST_VISITED", 1.0)
+    patch.setattr(balls, "_CODES_PER_CENTRE", 12)
+    patch.setattr(balls, "_CODES_PER_BALL", 5)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_every_path_equals_brute_force(data):
     draw = data.draw
-    seed, n_items, n_bits, k = (draw(st.integers(*span)) for span in ((0, 2**32), (0, 400), (1, 90), (1, 500)))
+    seed, n_items, n_bits = (draw(st.integers(*span)) for span in ((0, 2**32), (0, 400), (1, 90)))
+    k = draw(st.one_of(st.integers(1, 12), st.integers(1, 500)))
     path, kind = draw(st.sampled_from(sorted(PATHS))), draw(st.sampled_from(KINDS))  # fmt: skip
     scores, distinct = draw(st.booleans()), draw(st.integers(1, 400))
     rng = np.random.default_rng(seed)
@@ -60,8 +80,7 @@ def test_every_path_equals_brute_force(data):
     if scores:
         queries = (queries * rng.uniform(0, 2, queries.shape) * (rng.random(queries.shape) < 0.9)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segment, "_GROUPED_FROM", PATHS[path])
-        patch.setattr(index_scan, "_SCAN_EVERYTHING_BELOW", 64)
+        take_path(patch, path)
         index = hbmp.Index(n_bits, weights)
         for part in np.array_split(np.arange(n_items), draw(st.integers(1, 3))):
             index.add(codes[part], ids[part])
@@ -107,3 +126,78 @@ def test_codes_that_share_a_fingerprint_are_not_grouped(monkeypatch):
     assert grouped.Groups.of(rows) is not None
     monkeypatch.setattr(grouped, "_fingerprints", lambda rows: rows[:, 0].astype(np.uint64))
     assert grouped.Groups.of(rows) is None
+
+
+@pytest.mark.parametrize("n_bits", [20, 64, 100, 128, 192, 256, 330])
+@pytest.mark.parametrize("path", ["counted", "balls"])
+@pytest.mark.parametrize("kind", ["equal", "uniform", "heavy", "signed"])
+def test_clustered_codes_of_every_length(n_bits, path, kind, monkeypatch):
+    """Many codes near the k-th distance, ties across balls, several chunks; some balls are ruled out."""
+    rng = np.random.default_rng(n_bits)
+    centres = rng.choice(SIGNS, (12, n_bits))
+    flips = np.where(rng.random((1500, n_bits)) < 0.05, -1, 1).astype(np.int8)
+    codes = centres[rng.integers(0, 12, 1500)] * flips
+    ids, weights = rng.permutation(5000)[:1500], some_weights(kind, n_bits, rng)
+    take_path(monkeypatch, path)
+    index = hbmp.Index(n_bits, weights).add(codes, ids)
+    scores = (codes[:6] * rng.normal(1, 0.7, (6, n_bits))).astype(np.float32)
+    for queries in (codes[:6], scores, scores[:1]):
+        for k in (1, 10, 150):
+            equal(index.search(queries, k), expected_of(queries, codes, ids, weights, k))
+        exact = hamming.distances(queries, codes, weights)
+        radius = float(np.quantile(exact, 0.05))
+        for row, (found, near) in enumerate(index.range_search(queries, radius)):
+            order = np.lexsort((ids, exact[row]))
+            inside = order[exact[row][order] <= radius]
+            np.testing.assert_array_equal(near, ids[inside])
+            np.testing.assert_array_equal(found, exact[row][inside])
+    counted = index._segments[0].counted
+    assert (len(counted._balls) > 1) == (path == "balls")
+
+
+def test_balls_rule_codes_out_and_are_left_where_they_do_not(monkeypatch):
+    rng = np.random.default_rng(0)
+    centres = rng.choice(SIGNS, (20, 64))
+    close = centres[rng.integers(0, 20, 3000)] * np.where(rng.random((3000, 64)) < 0.03, -1, 1).astype(np.int8)
+    take_path(monkeypatch, "balls")
+    monkeypatch.setattr(counting, "_MOST_VISITED", 0.8)
+    for codes, pays in ((close, True), (rng.choice(SIGNS, (3000, 64)), False)):
+        index = hbmp.Index(64, rng.uniform(0.5, 1.5, 64)).add(codes)
+        index.search(codes[:5], 3)
+        found = index._segments[0].counted._balls
+        assert (len(found) > 1) == pays
+        if pays:
+            batch = hbmp.index.QueryBatch.prepare(codes[:50], index.bit_weights)
+            _, visited = counting._nearest(found, counting.prepare(batch, 1), 3)
+            assert visited.mean() < 0.3 * len(codes)
+            np.testing.assert_array_equal(np.sort(found.order), np.arange(len(codes)))
+
+
+def test_a_ball_holds_its_codes_within_its_radius():
+    rng = np.random.default_rng(1)
+    rows = hamming.pack(rng.choice(SIGNS, (5000, 100)))
+    mask = balls.heavy_bits(np.where(np.arange(104) < 70, 1.0, 0.1)[None], 2)
+    assert np.bitwise_count(mask).sum() == 70
+    found = balls.Balls.around_centres(balls.as_words(rows), mask)
+    np.testing.assert_array_equal(found.words, balls.as_words(rows)[:, found.order])
+    owner = np.repeat(np.arange(len(found)), np.diff(found.starts))
+    differing = np.bitwise_count((found.words ^ found.centres[:, owner]) & mask[:, None]).sum(axis=0)
+    farthest = np.array([differing[owner == ball].max() for ball in range(len(found))])
+    np.testing.assert_array_equal(farthest, found.radii)
+
+
+def test_threads_share_a_batch_and_agree(monkeypatch):
+    import faiss
+
+    rng = np.random.default_rng(2)
+    codes = rng.choice(SIGNS, (2000, 64))
+    take_path(monkeypatch, "counted")
+    monkeypatch.setattr(counting, "_WORK_PER_THREAD", 1)
+    index, before = hbmp.Index(64, rng.uniform(0.5, 1.5, 64)).add(codes), faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(1)
+        alone = index.search(codes[:33], 5)
+        faiss.omp_set_num_threads(3)
+        equal(index.search(codes[:33], 5), alone)
+    finally:
+        faiss.omp_set_num_threads(before)

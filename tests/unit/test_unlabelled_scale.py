@@ -7,7 +7,8 @@ import pytest
 
 import hbmp
 from hbmp.methods.hbmp.recall import nearest, shares_found
-from hbmp.methods.hbmp.unlabelled import Rebuilding, coupling_for, stage_sizes
+from hbmp.methods.hbmp.stages import stage_sizes
+from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +33,6 @@ def test_more_bits_than_features_rebuild_ever_more(data):
     assert left[1] < left[0] / 1.8
     assert left[2] < left[1] / 1.4
     assert (np.diff(found) > 0.05).all()
-
-
-def test_the_coupling_grows_with_bits_per_feature():
-    assert [coupling_for(n, 100) for n in (25, 100, 150, 200, 400)] == [0.5, 0.5, 0.625, 0.75, 0.75]
 
 
 def test_prefixes_of_nested_codes_are_codes(data):

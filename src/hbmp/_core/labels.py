@@ -35,10 +35,15 @@ def as_targets(y) -> tuple[np.ndarray | sparse.spmatrix | sparse.sparray, np.nda
     if sparse.issparse(y):
         return y, None
     if are_label_lists(y):
-        names = np.unique([str(label) for labels in y for label in labels])
+        names = label_names_in(y)
         return as_label_rows(y, names), names
     found = as_array(y)
     return (found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found), None
+
+
+def label_names_in(*several) -> np.ndarray:
+    """The sorted names in lists of label names."""
+    return np.unique([str(label) for label_lists in several for labels in label_lists for label in labels])
 
 
 def as_label_rows(label_lists, names: np.ndarray, what: str = "y") -> np.ndarray:
@@ -54,8 +59,13 @@ def as_label_rows(label_lists, names: np.ndarray, what: str = "y") -> np.ndarray
 
 
 def are_label_lists(y) -> bool:
-    """Whether y is a sequence of collections of label names."""
-    if not isinstance(y, (list, tuple)) or not all(isinstance(row, (list, tuple, set, frozenset)) for row in y):
+    """Whether y is a sequence of collections of label names: a list, or a column of an array or of a table."""
+    column = getattr(y, "ndim", 0) == 1 and str(getattr(y, "dtype", "")) == "object"
+    if not column and not isinstance(y, (list, tuple)):
+        return False
+    if not all(
+        isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and getattr(row, "ndim", 1) == 1 for row in y
+    ):
         return False
     return any(isinstance(label, str) for row in y for label in row)
 

@@ -97,7 +97,8 @@ class Recipe:
             groups.setdefault(factor, []).append(parameter)
         parts = [{"params": part, "factor": factor} for factor, part in groups.items()]
         if self.optimizer == "adamw":
-            fused = all(parameter.is_cuda for part in groups.values() for parameter in part)
+            devices = {parameter.device.type for part in groups.values() for parameter in part}
+            fused = devices <= {"cpu", "cuda"}  # one pass over the parameters instead of ten
             return torch.optim.AdamW(parts, lr=self.lr, weight_decay=self.weight_decay, fused=fused or None)
         if self.optimizer == "sgd":
             return torch.optim.SGD(parts, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)

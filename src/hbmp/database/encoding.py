@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from hbmp import hamming
 from hbmp._core.progress import counted
@@ -59,6 +60,8 @@ def items_of(model: Hasher, X: Any) -> Any:
         return as_texts(X)
     if is_images(X):
         return as_images(X)
+    if sparse.issparse(X):
+        return X.toarray()
     if np.ndim(X) != 2:
         raise ValueError(f"Features must have shape (n, d), found {np.shape(X)}.")
     return X

@@ -1,7 +1,8 @@
 """Evaluation on your own arrays: one fitted model (`evaluate`) or methods side by side (`compare`)."""
 
 from hbmp.evaluation.baselines import BaselineResult
-from hbmp.evaluation.cells import MethodResult, MethodRun
+from hbmp.evaluation.cells import MethodResult
+from hbmp.evaluation.choice import MethodRun
 from hbmp.evaluation.comparison import Comparison, compare
 from hbmp.evaluation.one_model import Evaluation, evaluate, hold_out
 

@@ -16,49 +16,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 
+from hbmp.evaluation.choice import MethodRun, build, choose, own_score
 from hbmp.evaluation.trial import Trial
-from hbmp.hasher import Hasher, get_method
-from hbmp.methods import make_method
-
-
-@dataclass(frozen=True)
-class MethodRun:
-    """What to measure: one method at one code length.
-
-    Parameters
-    ----------
-    label : str
-        Name in tables.
-    method : str or Hasher
-        Name of a method, or an estimator whose settings are kept.
-    bits : int
-        Code length.
-    seed : int
-        Seed of the method.
-    device : str
-        "cpu" or "cuda".
-    budget : int
-        Number of settings to validate; 0 for the defaults.
-    keep : bool, default=False
-        Whether to return the fitted model.
-
-    Examples
-    --------
-    >>> from hbmp.evaluation import MethodRun
-    >>> MethodRun("ITQ", "itq", 16, seed=0, device="cpu", budget=0).bits
-    16
-    """
-
-    label: str
-    method: str | Hasher
-    bits: int
-    seed: int
-    device: str
-    budget: int
-    keep: bool = False
+from hbmp.hasher import Hasher
 
 
 @dataclass(frozen=True)
@@ -83,6 +44,8 @@ class MethodResult:
         Settings that validation chose instead of the defaults.
     tried : int, default=0
         Number of settings validated.
+    default_scores : dict of str to float, default={}
+        Readings with the defaults, if validation chose other settings.
     error : str, default=""
         Reason of a failure.
     curve : dict of str to list, default={}
@@ -103,6 +66,7 @@ class MethodResult:
     model_bytes: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     tried: int = 0
+    default_scores: dict[str, float] = field(default_factory=dict)
     error: str = ""
     curve: dict[str, list[float]] = field(default_factory=dict)
 
@@ -119,8 +83,22 @@ class MethodResult:
         float or None
             The score, or None without one.
         """
-        readings = (f"{measure}.weighted.tie-aware", f"{measure}.tie-aware")
-        return next((self.scores[name] for name in readings if name in self.scores), None)
+        return own_score(self.scores, measure)
+
+    def default_score(self, measure: str = "map") -> float | None:
+        """The same score with the method's defaults: `score` itself if validation kept them.
+
+        Parameters
+        ----------
+        measure : str, default="map"
+            Name of the measure.
+
+        Returns
+        -------
+        float or None
+            The score, or None without one.
+        """
+        return own_score(self.default_scores if self.settings else self.scores, measure)
 
 
 def run(trial: Trial, cells: Sequence[MethodRun], jobs: int) -> Iterator[tuple[int, MethodResult, Hasher | None]]:
@@ -162,8 +140,9 @@ def measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None]
 
 
 def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None]:
-    settings, tried = _choose(trial, cell)
-    model = _build(cell, settings)
+    settings, tried = choose(trial, cell)
+    default_scores = _scores(build(cell, {}).fit(trial.train, trial.train_labels), trial) if settings else {}
+    model = build(cell, settings)
     start = time.perf_counter()
     model.fit(trial.train, trial.train_labels)
     fit_seconds = time.perf_counter() - start
@@ -178,9 +157,15 @@ def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None
         model_bytes=_saved_bytes(model),
         settings=settings,
         tried=tried,
+        default_scores=default_scores,
         curve=curve,
     )
     return row, model if cell.keep else None
+
+
+def _scores(model: Hasher, trial: Trial) -> dict[str, float]:
+    """Scores of a fitted model."""
+    return trial.scores(model.transform(trial.queries), model.transform(trial.database), model.bit_weights_)
 
 
 def _encode(model: Hasher, features: Any) -> tuple[NDArray[np.int8], float]:
@@ -191,50 +176,6 @@ def _encode(model: Hasher, features: Any) -> tuple[NDArray[np.int8], float]:
         codes = model.transform(features)
         seconds.append(time.perf_counter() - start)
     return codes, min(seconds)
-
-
-def _choose(trial: Trial, cell: MethodRun) -> tuple[dict[str, Any], int]:
-    """The settings that score best on held-out training rows, and how many were validated; none without a budget."""
-    to_try = _settings_to_try(cell)
-    if len(to_try) == 1:
-        return {}, 0
-    inner = trial.within_training(cell.seed)
-    best: tuple[float, dict[str, Any]] = (-np.inf, {})
-    for settings in to_try:
-        try:
-            model = _build(cell, settings).fit(inner.train, inner.train_labels)
-            codes = model.transform(inner.queries), model.transform(inner.database)
-            row = MethodResult(cell.label, cell.bits, scores=inner.scores(*codes, model.bit_weights_))
-        except ValueError:  # settings that do not suit these data are skipped
-            continue
-        score = row.score(inner.measures[0].name)
-        if score is not None and score > best[0]:
-            best = score, settings
-    return best[1], len(to_try)
-
-
-def _settings_to_try(cell: MethodRun) -> list[dict[str, Any]]:
-    """The defaults, then others from the method's own grid in seeded order, `budget` in all."""
-    method = get_method(cell.method)() if isinstance(cell.method, str) else cell.method
-    own = method.get_params(deep=False)
-    others = [settings for settings in ParameterGrid(method.search) if not _holds(own, settings)]
-    order = np.random.default_rng(cell.seed).permutation(len(others))
-    return [{}, *(others[place] for place in order)][: max(1, cell.budget)]
-
-
-def _holds(own: dict[str, Any], settings: dict[str, Any]) -> bool:
-    """Whether a method already has these settings, so that the defaults are not validated twice."""
-    return all(name in own and np.array_equal(own[name], value) for name, value in settings.items())
-
-
-def _build(cell: MethodRun, settings: dict[str, Any]) -> Hasher:
-    """The method with these settings, not fitted."""
-    if isinstance(cell.method, str):
-        return make_method(cell.method, cell.bits, settings, seed=cell.seed, device=cell.device)
-    method: Hasher = clone(cell.method).set_params(n_bits=cell.bits, **settings)
-    if method.get_params().get("random_state", 0) is None:
-        method.set_params(random_state=cell.seed)
-    return method
 
 
 def _saved_bytes(model: Hasher) -> int | None:

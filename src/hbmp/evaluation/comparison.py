@@ -28,7 +28,8 @@ from hbmp._core.table import Table
 from hbmp.evaluation import cells as cell_runs
 from hbmp.evaluation import tables
 from hbmp.evaluation.baselines import BaselineResult, measure_baselines
-from hbmp.evaluation.cells import MethodResult, MethodRun
+from hbmp.evaluation.cells import MethodResult
+from hbmp.evaluation.choice import MethodRun
 from hbmp.evaluation.trial import Trial, as_features, as_labels, check_alike, draw_split, trial_of
 from hbmp.hasher import Hasher, get_method, list_methods
 from hbmp.protocols import Split
@@ -95,7 +96,7 @@ class Comparison:
     @property
     def details(self) -> Table:
         """All readings and costs, one line per method and code length."""
-        return tables.details(self.rows, self.ranking)
+        return tables.details(self.rows, self.ranking, self.measure)
 
     @property
     def alternatives(self) -> Table:
@@ -139,7 +140,7 @@ class Comparison:
         str
             CSV with a header.
         """
-        return tables.csv_text(self.rows)
+        return tables.csv_text(self.rows, self.measure)
 
     def to_json(self) -> str:
         """Render results and facts as one JSON object; a score without any query is null.
@@ -226,8 +227,8 @@ def compare(
     cutoff : int, default=None
         How many ranks count; the full ranking if None.
     validation : int, default=0
-        Settings per method and code length, validated on held-out training rows from the method's own grid (`search`);
-        0 for each method's defaults.
+        Settings per method and code length, validated on held-out training rows from the method's own grid (`search`),
+        and two learning rates for deep methods; 0 for each method's defaults. The result has both scores.
     baselines : bool, default=True
         Whether to measure the same search without hashing: vectors as they are, a classifier, signs, PQ and RaBitQ.
     seed : int, default=0
@@ -258,12 +259,13 @@ def compare(
     >>> print(table.to_csv().splitlines()[0][:32])
     method,bits,map,map.tie-aware,fi
     """
-    X, y = as_features(X), as_labels(y, len(X))
+    X, given_y = as_features(X), y
+    y = as_labels(y, len(X), others=query_y)
     if query_X is not None:
         if queries is not None:
             raise ValueError("Either queries= draws rows of X as queries or query_X= brings them; pass one of the two.")
         query_X = as_features(query_X, "query_X")
-        query_y = as_labels(query_y, len(query_X), "query_y")
+        query_y = as_labels(query_y, len(query_X), "query_y", others=given_y)
         check_alike(X, y, query_X, query_y)
     elif query_y is not None:
         raise ValueError("query_y= holds the labels of query_X=, which is missing.")

@@ -158,15 +158,15 @@ def evaluate(
     >>> 0 < evaluation.evaluate(model, X, queries=10).scores["map"] < 1
     True
     """
-    X = as_inputs(X, y)
-    y = as_labels(y, len(X))
+    X, given_y = as_inputs(X, y), y
+    y = as_labels(y, len(X), others=query_y)
     if query_X is None and query_y is not None:
         raise ValueError("query_y= holds the labels of query_X=, which is missing.")
     if query_X is not None:
         if queries is not None:
             raise ValueError("Either queries= draws rows of X as queries or query_X= brings them; pass one of the two.")
         query_X = as_inputs(query_X, query_y, "query_X")
-        query_y = as_labels(query_y, len(query_X), "query_y")
+        query_y = as_labels(query_y, len(query_X), "query_y", others=given_y)
         check_alike(X, y, query_X, query_y)
     n_given = None if query_X is None else len(query_X)
     split = draw_split(len(X), y, queries=queries, train=None, seed=seed, n_given_queries=n_given)

@@ -23,6 +23,7 @@ _ALTERNATIVES = (
     "are compared; sign is one bit per dimension; queries of PQ and RaBitQ are floats. “True ten found” is the share "
     "of the ten nearest items (with labels: of the same label) that are among the first ten."
 )
+_BY_DEFAULT = "with defaults"
 _NEARLY = 0.01  # below the best score, what shorter codes may lose
 _HEADINGS = {"": "", ".tie-aware": " tie-aware", ".weighted": " weighted", ".weighted.tie-aware": " weighted tie-aware"}
 
@@ -71,17 +72,20 @@ def recommendation(rows: Sequence[MethodResult], measure: str, baselines: Sequen
     return f"{words}; the vectors as they are ({floats.bytes_per_item:,} bytes) have {floats.score:.3f}{kept}."
 
 
-def csv_text(rows: Sequence[MethodResult]) -> str:
+def csv_text(rows: Sequence[MethodResult], measure: str = "map") -> str:
     """One line per result, with a header; empty where a reading is missing."""
-    names = _readings(rows)
+    names, tried = _readings(rows), any(row.tried for row in rows)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     costs = ("fit_seconds", "encode_rows_per_second", "model_bytes")
-    writer.writerow(["method", "bits", *names, *costs, "settings", "error"])
+    writer.writerow(["method", "bits", *names, *costs, *(["with_defaults"] if tried else []), "settings", "error"])
     for row in rows:
         scores = [row.scores.get(name, "") for name in names]
         measured = ["" if getattr(row, cost) is None else getattr(row, cost) for cost in costs]
         settings = json.dumps(row.settings, default=str) if row.settings else ""
+        if tried:
+            default = row.default_score(measure)
+            measured.append("" if default is None else default)
         writer.writerow([row.method, row.bits, *scores, *measured, settings, row.error])
     return stream.getvalue()
 
@@ -124,7 +128,8 @@ def _settings(budget: int) -> str:
         return "Settings: each method's defaults."
     return (
         f"Settings: up to {budget} per method from its own grid, the defaults first, validated at each code length on "
-        "a fifth of the training rows. Methods without a grid keep their defaults."
+        f"a fifth of the training rows. Methods without a grid keep their defaults. “{_BY_DEFAULT}” is the tie-aware "
+        "score of the defaults by the method's own distance."
     )
 
 
@@ -150,18 +155,22 @@ def summary(rows: Sequence[MethodResult], ordered: list[str], measure: str) -> T
     return Table((f"{_heading(measure)}, tie-aware", *(f"{n_bits} bits" for n_bits in lengths)), tuple(body))
 
 
-def details(rows: Sequence[MethodResult], ordered: list[str]) -> Table:
-    """All readings and costs, one line per method and code length."""
+def details(rows: Sequence[MethodResult], ordered: list[str], measure: str = "map") -> Table:
+    """All readings and costs, one line per method and code length; scores of the defaults where settings were tried."""
     names = _readings(rows)
     costs = ("fit, s", "encode, rows/s", "model, bytes")
+    tried = any(row.tried for row in rows)
     extra = [heading for heading, has in _notes(rows).items() if has]
     body = []
     for row in sorted(rows, key=lambda row: (row.bits, ordered.index(row.method))):
         scores = [_score(row.scores.get(name)) for name in names]
         notes = {"settings": _words(row.settings), "failed": _one_line(row.error)}
         shown = (_figure(row.fit_seconds), _figure(row.encode_rows_per_second), _whole(row.model_bytes))
+        if tried:
+            scores.append(_score(row.default_score(measure)))
         body.append((row.method, str(row.bits), *scores, *shown, *(notes[heading] for heading in extra)))
-    return Table(("method", "bits", *map(_heading, names), *costs, *extra), tuple(body), n_notes=len(extra))
+    headings = (*map(_heading, names), *([_BY_DEFAULT] if tried else ()))
+    return Table(("method", "bits", *headings, *costs, *extra), tuple(body), n_notes=len(extra))
 
 
 def _notes(rows: Sequence[MethodResult]) -> dict[str, bool]:

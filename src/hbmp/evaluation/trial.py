@@ -17,7 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from hbmp import metrics
-from hbmp._core.labels import as_array, as_classes, as_label_sets, distinct_rows
+from hbmp._core.labels import (
+    are_label_lists,
+    as_array,
+    as_classes,
+    as_label_rows,
+    as_label_sets,
+    distinct_rows,
+    label_names_in,
+)
 from hbmp.datasets import Data
 from hbmp.images import Images, as_images, is_images
 from hbmp.protocols import Measure, Protocol, Split
@@ -208,10 +216,15 @@ def draw_evenly(count: int, rows: NDArray[Any], strata: NDArray[Any] | None, rng
     return np.sort(order[np.minimum(places, len(rows) - 1)])
 
 
-def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any] | None:
-    """Labels in the form that comparisons use: (n,) classes or (n, c) 0/1 float32."""
+def as_labels(y: Any, n_rows: int, name: str = "y", others: Any = None) -> NDArray[Any] | None:
+    """Labels in the form that comparisons use: (n,) classes or (n, c) 0/1 float32.
+
+    Lists of label names have a column for every name in them and in the lists of `others`.
+    """
     if y is None:
         return None
+    if are_label_lists(y):
+        y = as_label_rows(y, label_names_in(y, others if are_label_lists(others) else ()), name)
     y = y if sparse.issparse(y) else as_array(y, name)
     as_sets = sparse.issparse(y) or (y.ndim == 2 and y.shape[1] > 1)
     labels = as_label_sets(y, name) if as_sets else as_classes(y, name)
@@ -222,7 +235,7 @@ def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any] | None:
 
 def as_features(X: Any, name: str = "X") -> NDArray[Any]:
     """Finite features (n, d); an array is not copied."""
-    features: NDArray[Any] = np.asanyarray(X)
+    features: NDArray[Any] = X.toarray() if sparse.issparse(X) else np.asanyarray(X)
     if features.ndim != 2 or features.dtype.kind not in "fiub" or 0 in features.shape:
         raise ValueError(
             f"{name} must be an (n, d) array of numbers; found {features.dtype} of shape {features.shape}."

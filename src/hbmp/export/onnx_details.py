@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hbmp.methods.hbmp.detail import DetailBits
-from hbmp.methods.hbmp.unlabelled import SWEEPS
+from hbmp.methods.hbmp.stages import SWEEPS
 
 
 def detail_scores(detail: DetailBits, label_scores: str, nodes: list[Any], constants: dict[str, Any]) -> str:
@@ -41,6 +41,7 @@ def _constants(detail: DetailBits) -> dict[str, Any]:
         "offsets": rebuilding.offsets_,
         "pulls": pulls,
         "half_pulls": pulls / 2,
+        "shift": getattr(rebuilding, "shift_", np.zeros(n_bits)),  # models saved before there was an origin have none
         "each_bit": np.eye(n_bits),
         "smallest": 1e-6 * max(float(np.abs(directions).max()), 1e-30),
         "detail_scale": rebuilding.scale_ * np.float32(detail.scale_),
@@ -126,11 +127,12 @@ def _loop() -> Any:
 
 
 def _sizes() -> list[tuple[str, list[str], list[str], dict[str, Any]]]:
-    """Sizes of the scores: agreement less half the pull of the other bits, at least a trifle."""
+    """Sizes of the scores: agreement less half the pull of the other bits and the shift, at least a trifle."""
     return [
         ("MatMul", ["detail_signs", "half_pulls"], ["half_pull"], {}),
         ("Sub", ["agreement", "half_pull"], ["pulled"], {}),
-        ("Mul", ["pulled", "detail_signs"], ["along"], {}),
+        ("Sub", ["pulled", "shift"], ["shifted"], {}),
+        ("Mul", ["shifted", "detail_signs"], ["along"], {}),
         ("Max", ["along", "smallest"], ["at_least"], {}),
         ("Mul", ["at_least", "detail_signs"], ["signed_sizes"], {}),
         ("Mul", ["signed_sizes", "detail_scale"], ["detail_scores"], {}),

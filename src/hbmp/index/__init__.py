@@ -4,8 +4,8 @@
     index.add(model.transform(X))
     distances, ids = index.search(model.transform(queries), 10)
 
-The parts: `index.segment` keeps the codes, `index.scan` and `index.exact` find the nearest of a segment,
-`index.inverted` trades exactness for speed on large sets, `index.file` saves.
+The parts: `index.segment` keeps the codes, `index.counting` and, for few codes, `index.scan` find the nearest of a
+segment, `index.inverted` trades exactness for speed on large sets, `index.file` saves.
 """
 
 from __future__ import annotations

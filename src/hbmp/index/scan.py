@@ -1,4 +1,6 @@
-"""The k nearest codes: a fast approximate pass on FAISS, exact distances, and the proof that joins them.
+"""The k nearest codes of small segments, and without numba: FAISS's fast approximate pass, exact distances, a proof.
+
+Larger segments are searched by `index.counting`.
 
     v·u   score      larger is nearer, see `index.query`
     K     candidates kept by the fast pass
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hbmp.index import counting
 from hbmp.index.exact import all_within, exact_keys, key_distances, make_keys, nearest_of_all, smallest, split_keys
 from hbmp.index.query import QueryBatch
 
@@ -35,10 +38,8 @@ Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
 _QUERIES_AT_ONCE = 4096
 _LARGE = 1 << 22  # bytes of codes
 _CANDIDATES_AT_ONCE = 1 << 21
-_COUNTED_BELOW, _COUNTED_BYTES = (
-    100_000,
-    6,
-)  # plain codes, fewer or shorter: many ties or little to gain; bits are counted
+_COUNTED_FROM = 20_000  # codes; fewer are searched before the loops would be compiled
+_PLAIN_BELOW, _PLAIN_BYTES = 100_000, 6  # plain codes, fewer or shorter: many ties or little to gain
 _MOST_CANDIDATES = 1 << 14  # measuring more one by one costs as much as measuring all rows by table
 _SCAN_EVERYTHING_BELOW = 2048  # rows; fewer are measured exactly straight away
 MOST_BITS_OF_FAST_SCAN = 1024  # the sums of more groups overflow its 16-bit accumulators
@@ -101,7 +102,9 @@ def _nearest_block(segment: Segment, batch: QueryBatch, k: int) -> Results:
 
 
 def _nearest_by_scan(segment: Segment, batch: QueryBatch, k: int) -> Results:
-    if batch.packed_signs is not None and (len(segment) < _COUNTED_BELOW or segment.rows.shape[1] < _COUNTED_BYTES):
+    if k <= len(segment) // 4 and _counts(segment, batch):
+        return split_keys(segment.counted.nearest(batch, k))
+    if batch.packed_signs is not None and (len(segment) < _PLAIN_BELOW or segment.rows.shape[1] < _PLAIN_BYTES):
         return _nearest_plain(segment.rows, batch.packed_signs, batch.plain_distances(), k)
     n_candidates = batch.candidates(k, len(segment))
     if batch.packed_signs is not None:
@@ -131,11 +134,18 @@ def within(segment: Segment, batch: QueryBatch, radius: float) -> list[Results]:
     groups = segment.groups
     if groups is not None:
         return [split_keys(groups.all_members(*each)) for each in within(groups.codes, batch, radius)]
-    if batch.packed_signs is not None:
+    if _counts(segment, batch):
+        keys = segment.counted.within(batch, np.full(len(batch), radius))
+    elif batch.packed_signs is not None:
         keys = _within_plain(segment.rows, batch.packed_signs, batch.plain_distances(), radius)
     else:
         keys = _within_each(segment, batch, np.full(len(batch), radius), 1024)
     return [split_keys(each) for each in keys]
+
+
+def _counts(segment: Segment, batch: QueryBatch) -> bool:
+    """Whether compiled loops (`index.counting`) search this segment."""
+    return len(segment) >= _COUNTED_FROM and counting.available() and counting.suits(batch)
 
 
 def scan_candidates(segment: Segment, batch: QueryBatch, n_candidates: int) -> NDArray[np.int64]:

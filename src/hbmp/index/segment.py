@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hbmp import hamming
 
 if TYPE_CHECKING:
+    from hbmp.index.counting import CountedCodes
     from hbmp.index.grouped import Groups
     from hbmp.index.inverted import InvertedLists
 
@@ -45,6 +46,7 @@ class Segment:
         self.distinct = False  # no code repeats
         self.brief = False  # made for one search: building more than a scan would not pay
         self._fast_scan: Any = None
+        self._counted: CountedCodes | None = None
         self._groups: Any = None  # Groups, or False: looked for and not worth having
         self._prefixes: dict[int, Segment] = {}
         self._lock = threading.Lock()
@@ -80,10 +82,11 @@ class Segment:
         """Bytes held: codes, ids and whatever has been built for searching."""
         ids = 0 if isinstance(self.ids, int) else self.ids.nbytes
         fast_scan = 0 if self._fast_scan is None else self._fast_scan.codes.size()
+        counted = 0 if self._counted is None else self._counted.nbytes
         inverted = 0 if self.inverted is None else self.inverted.nbytes
         with self._lock:
             built = [*self._prefixes.values(), *([self._groups] if self._groups else [])]
-        return self.rows.nbytes + ids + fast_scan + inverted + sum(part.nbytes for part in built)
+        return self.rows.nbytes + ids + fast_scan + counted + inverted + sum(part.nbytes for part in built)
 
     @property
     def fast_scan(self) -> Any:
@@ -94,6 +97,16 @@ class Segment:
             if self._fast_scan is None:
                 self._fast_scan = build_fast_scan(self.rows)
             return self._fast_scan
+
+    @property
+    def counted(self) -> CountedCodes:
+        """The codes as the compiled loops read them, made at the first use."""
+        from hbmp.index.counting import CountedCodes
+
+        with self._lock:
+            if self._counted is None:
+                self._counted = CountedCodes(self.rows, self.brief)
+            return self._counted
 
     @property
     def groups(self) -> Groups | None:

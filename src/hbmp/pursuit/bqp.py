@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.pursuit.compiled import compiled
+from hbmp._core.compiled import compiled
 
 NAMES = ("none", "resample", "one-flip", "tabu")
 _MOST_FLIPS = 10  # of each item on average, likewise

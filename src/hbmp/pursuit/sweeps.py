@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from hbmp._core.compiled import compiled
 from hbmp._core.machine import allowed_cores
-from hbmp.pursuit.compiled import compiled
 
 _ROWS = 2048  # rows swept at a time: their margins stay in the processor's cache
 _BLOCK = 32  # bits whose margins one matrix product gives
@@ -46,6 +46,15 @@ def sweep_codes(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, swe
     else:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(sweep, parts))
+
+
+def successive_codes(scores: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
+    """Codes set bit after bit, each to the sign of what the bits before it leave; bits with long atoms come first."""
+    codes = np.zeros_like(scores)
+    for start in range(0, len(codes), _ROWS):
+        part = slice(start, start + _ROWS)
+        sweep_blocks(scores[part], codes[part], overlaps, 1)
+    return codes
 
 
 def compiled_kernel() -> Callable | None:

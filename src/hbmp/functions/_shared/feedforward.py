@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -48,10 +49,11 @@ class FeedForward(HashFunction):
         seed = draw_seed(as_generator(random_state))
         mean, scale = _standardisation(X)
         inputs = to_torch(((X - mean) / scale).astype(np.float32), device)
-        recipe = self._recipe(len(X))
+        occasional = None if self.hidden else getattr(loss, "occasional", None)  # layers below need every score
+        recipe = replace(self._recipe(len(X)), rates=() if occasional is None else occasional.rates)
         data = ArrayBatches(inputs, *(to_torch(array, device) for array in rest), batch_size=recipe.batch_size)
         with seeded(seed, device):
-            module = self._module(X.shape[1], n_bits).to(device)
+            module = self._module(X.shape[1], n_bits, occasional).to(device)
             loss = loss.to(device) if hasattr(loss, "to") else loss
             self.loss_ = train(module, data, loss, recipe, seed=seed, progress=self.verbose, label="hash function")
         self.layers_ = _folded(_layers(module), mean, scale)
@@ -90,14 +92,18 @@ class FeedForward(HashFunction):
             schedule=self.schedule,
         )
 
-    def _module(self, n_inputs: int, n_bits: int) -> Any:
+    def _module(self, n_inputs: int, n_bits: int, occasional: Any = None) -> Any:
         from torch import nn
+
+        from hbmp._training.occasional import OccasionalLinear
 
         sizes = [n_inputs, *self.hidden]
         parts: list[nn.Module] = []
         for a, b in itertools.pairwise(sizes):
             parts += [nn.Linear(a, b), nn.ReLU(), nn.Dropout(self.dropout)]
-        return nn.Sequential(*parts, nn.Linear(sizes[-1], n_bits))
+        if occasional is None:
+            return nn.Sequential(*parts, nn.Linear(sizes[-1], n_bits))
+        return nn.Sequential(OccasionalLinear(sizes[-1], n_bits, occasional))
 
 
 def _standardisation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -109,11 +115,9 @@ def _standardisation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _layers(module: Any) -> Layers:
     from torch import nn
 
-    return [
-        (to_numpy(part.weight).T.astype(np.float64), to_numpy(part.bias).astype(np.float64))
-        for part in module
-        if isinstance(part, nn.Linear)
-    ]
+    found = [(part.weight, part.bias) for part in module if isinstance(part, nn.Linear)]
+    found += [part.joined for part in module if hasattr(part, "joined")]
+    return [(to_numpy(weight).T.astype(np.float64), to_numpy(bias).astype(np.float64)) for weight, bias in found]
 
 
 def _folded(layers: Layers, mean: np.ndarray, scale: np.ndarray) -> Layers:

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from hbmp._core import catalog
 from hbmp._core.labels import as_classes, as_label_sets, has_label_sets
 from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training.loop import seeded
+from hbmp.functions.linear import Linear
 from hbmp.hasher import Hasher
-from hbmp.methods._shared.function import make_function
+from hbmp.methods._shared.function import make_function, suited_to
 
 
 class DeepHasher(Hasher):
@@ -44,6 +46,15 @@ class DeepHasher(Hasher):
     def loss_inputs(self, X: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
         """Arguments of the loss after the scores: labels (n, c) and positions (n,)."""
         return labels, np.arange(len(X))
+
+    def with_learning_rate(self, n_rows: int, factor: float) -> dict[str, Any] | None:
+        """Settings for features that multiply the learning rate, as plain values; None if `function` is not "auto"."""
+        if not (isinstance(self.function, str) and self.function == "auto"):
+            return None
+        name = suited_to(False, n_rows)
+        usual = Linear().lr if name == "kernel" else catalog.load("functions", name)().lr
+        rate = {"lr": float(f"{factor * usual:.3g}")}
+        return {"function": [name, {"linear": ["linear", rate]} if name == "kernel" else rate]}
 
     def finish(self, loss) -> None:
         """Store results of the trained loss, such as bit weights. Most losses have none."""

@@ -30,6 +30,7 @@ from hbmp.methods.hbmp.label_queries import LabelQueries, make_queries
 from hbmp.methods.hbmp.label_votes import LabelVotes, blend, label_targets, make_votes
 from hbmp.methods.hbmp.plan import Plan
 from hbmp.methods.hbmp.targets import Target
+from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class BitEncoder:
 
     def sign_scores(self, X) -> np.ndarray:
         """Scores whose signs are the code."""
+        if isinstance(self.function, Rebuilding):
+            return self.function.bits(X)
         return self._with_details(X, self.held(self.odds(X)))
 
     def held(self, odds: np.ndarray) -> np.ndarray:
@@ -114,7 +117,9 @@ class BitEncoder:
         return blend(scores.bits, self.votes.expected_codes(scores.labels), self.label_share)
 
     def project(self, X) -> np.ndarray:
-        """Scores of real-valued queries; they have the signs of `sign_scores`."""
+        """Scores of real-valued queries; they have the signs of `sign_scores`, see `Rebuilding.queries` for others."""
+        if isinstance(self.function, Rebuilding):
+            return self.function.queries(X)
         scores = self.scores(X)
         odds = self.odds_of(scores)
         wanted = odds if self.queries is None else odds + self.queries.wanted(scores.labels)
@@ -137,8 +142,8 @@ def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarr
         rng = as_generator(seed)
         n, n_bits = codes.shape
         items = np.asarray(target.item_of, dtype=np.int64)
-        objective = Objective(plan, n_bits, _certain_codes(target, plan), function.code_loss(book.weights))
         n_labels = 0 if labels is None else int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
+        objective = Objective(plan, n_bits, _certain_codes(target, plan), function.code_loss(book.weights), n_labels)
         learned = np.empty((n, 0), np.float32) if labels is None else labels
         n_scores = n_bits + n_labels
         inputs = (codes, items, learned, *(() if weights is None else (weights.astype(np.float32),)))

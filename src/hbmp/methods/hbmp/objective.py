@@ -25,7 +25,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from hbmp._training.losses import SMOOTHING
-from hbmp.methods._shared.cosines import cosine_cross_entropy
+from hbmp._training.occasional import Occasional
 from hbmp.methods._shared.pairs import inner
 from hbmp.methods._shared.score_norm import ScoreNorm
 from hbmp.methods.hbmp.plan import Plan
@@ -39,14 +39,16 @@ class Objective(nn.Module):
     plan : its shares and switches
     codes : (items, b) the code book, where items are classes, or None where they resemble each other
     bit_loss : the hash function's own loss of scores and codes
+    n_labels : label scores; many are learned in every few steps only, where the function can do without them
     """
 
     book: torch.Tensor | None
 
-    def __init__(self, plan: Plan, n_bits: int, codes: np.ndarray | None, bit_loss):
+    def __init__(self, plan: Plan, n_bits: int, codes: np.ndarray | None, bit_loss, n_labels: int = 0):
         super().__init__()
         self.plan, self.n_bits, self.bit_loss = plan, n_bits, bit_loss
         self.norm = ScoreNorm(n_bits) if plan.normalise and codes is not None else None
+        self.occasional = label_steps(n_labels, n_bits, classes=plan.n_classes > 0)
         self.register_buffer("book", None if codes is None else torch.from_numpy(codes.astype(np.float32)))
 
     def forward(self, scores, codes, items, labels, weights=None):
@@ -71,6 +73,15 @@ class Objective(nn.Module):
         return np.concatenate([factor, np.ones(more)]), np.concatenate([shift, np.zeros(more)])
 
 
+def label_steps(n_labels: int, n_bits: int, *, classes: bool) -> Occasional | None:
+    """How seldom label scores are learned, where they outnumber the bits and would take most of the training.
+
+    Scores of classes lose nothing by fewer steps. Those of labels do, and catch up by longer ones.
+    """
+    period = min(round(n_labels / n_bits), 4 if classes else 2)
+    return Occasional(n_bits, period, rate=1 if classes else period) if period > 1 else None
+
+
 def contrast(scores, own, items, book=None, weights=None):
     """Cross-entropy over cosines with codes, times √b: those of the book, or of the batch, by how alike codes are.
 
@@ -78,7 +89,10 @@ def contrast(scores, own, items, book=None, weights=None):
     """
     scale = own.shape[1] ** 0.5
     if book is not None:
-        return _mean(cosine_cross_entropy(scores, F.one_hot(items, len(book)), book, scale, _MARGIN), weights)
+        logits = inner(F.normalize(scores.float(), dim=1), book)  # √b times the cosines: a code has length √b
+        ahead = logits.new_full((len(logits), 1), -scale * _MARGIN)
+        losses = F.cross_entropy(logits.scatter_add(1, items[:, None], ahead), items, reduction="none")
+        return _mean(losses, weights)
     wanted = F.softmax(inner(own, own) / scale, dim=1)
     logits = inner(F.normalize(scores.float(), dim=1), own)
     if weights is None:

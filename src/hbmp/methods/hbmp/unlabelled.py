@@ -1,59 +1,41 @@
-"""Codes without labels: features on principal axes, scaled a little towards equal, rebuilt from bits (HBMP, y=None).
+"""Codes without labels: features on principal axes, rebuilt from bits (HBMP, y=None).
 
 Squared error over all pairs rewards the coarse structure of the data, and near pairs are what a search is asked for.
-Y = X on its leading principal axes weighs all axes by their variance λ; scaling axis j by (λ_j/λ_1)^(-s/2) moves weight
-to the fine structure. s follows from one number, the gain of the b-th axis over the first: (λ_b/λ_1)^(-s/2) = gain.
+So the bits rebuild the features themselves, Y = X on its leading principal axes. A gain above 1 lengthens axes of
+little variance λ: axis j is scaled by (λ_j/λ_1)^(-s/2), with s such that the n_bits-th axis gains as much on the first.
 
 Relation to ITQ: with a gain of 1, b axes, no coupling and orthogonal atoms this *is* iterative quantisation, whose
 rotation is the start here. What the pursuit adds is that atoms are refitted freely and bits look at one another.
+With full coupling, what is above one bit per axis starts as levels (`levels`), and ITQ's bits rebuild the rest.
 
     X      features   (n, d)
     Y      points     (n, m)   m = 4 b at most
     λ      variances  (m,)     of the axes before scaling
+    a      origin     (m,)     products with y - a rank points as distances from y do, where these are linear (`axes`)
 
 References: Cakir, He & Sclaroff, ECCV 2018 (the pursuit); Gong & Lazebnik, CVPR 2011 (the rotation).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hbmp import hamming
-from hbmp._core.progress import parts, stage
+from hbmp._core.progress import stage
 from hbmp._core.seeds import as_generator
 from hbmp.functions import HashFunction
-from hbmp.methods._shared.checks import need_counts, need_positive, need_spread
-from hbmp.methods._shared.rotation import as_signs, learn_rotation
+from hbmp.methods._shared.checks import need_counts, need_positive
+from hbmp.methods.hbmp.axes import in_parts, nearest_by_product, scaled_axes
 from hbmp.methods.hbmp.recall import RecallEstimate, estimate_recall
-from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_of, refine
+from hbmp.methods.hbmp.stages import levelled_atoms, levelled_codes, squares, stage_sizes, staged_atoms, staged_codes
+from hbmp.pursuit.features import code_book, fit_atoms, overlaps_of
 
-_LARGEST_POWER = 0.5  # of λ: beyond half-whitening noise is what grows
-_ROWS = 8192  # rows read or encoded at a time
-SWEEPS = 8  # of an encoding; nearly all bits are settled after three
-_ROTATIONS = 50  # iterations of the start
-_SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
+_ROWS = 8192  # rows measured at a time
 _QUERIES, _FEWEST_QUERIES = 500, 20  # rows held out to measure recall
-
-
-def scaled_axes(X: np.ndarray, n_bits: int, gain: float) -> tuple[np.ndarray, np.ndarray]:
-    """(mean (d,), axes (d, m)): principal axes that vary, scaled so that the n_bits-th gains on the first."""
-    mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-    variances, components = np.linalg.eigh(_covariance(X, mean))
-    variances, components = variances[::-1], components[:, ::-1][:, : min(4 * n_bits, *X.shape)]
-    variances = variances[: components.shape[1]]
-    kept = variances > 1e-5 * variances.max()
-    variances, components = variances[kept] / variances.max(), components[:, kept]
-    last = variances[min(n_bits, len(variances)) - 1]
-    power = min(2 * np.log(gain) / -np.log(last), _LARGEST_POWER) if last < 1 else 0.0
-    return mean, np.ascontiguousarray(components * variances ** (-power / 2), dtype=np.float32)
-
-
-def stage_sizes(n_bits: int, nested: bool) -> list[int]:
-    """Bits per stage of the pursuit: all at once, or so that an eighth, a quarter and half of the bits are codes."""
-    if not nested:
-        return [n_bits]
-    ends = [n_bits // 8, n_bits // 4, n_bits // 2, n_bits]
-    return [int(size) for size in np.diff([0, *ends]) if size]
+_COUPLING = 0.75  # chosen on training rows of seven sets, see docs/without-labels.md
+_MISSED = 0.01  # of the variance of products: what these may miss of the ranking by distance
 
 
 class Rebuilding(HashFunction):
@@ -62,9 +44,10 @@ class Rebuilding(HashFunction):
     Parameters
     ----------
     coupling : float or "auto", default="auto"
-        How much a bit looks at the others: 0 for a linear function, 1 for the codes that rebuild best. "auto" is 0.5
-        up to one bit per feature, which suits Hamming distance, and 0.75 from two bits per feature.
-    gain : float, default=1.2
+        How much a bit looks at the others: 0 for a linear function, 1 for the codes that rebuild best. Below 1 codes
+        also rank by Hamming distance; at 1 only real-valued queries or rebuilt vectors rank them well. "auto" is 0.75;
+        where rows have about equal length, it is 1 from two bits per feature on and for nested bits.
+    gain : float, default=1.0
         Length of the n_bits-th principal axis over the first; 1 leaves the features as they are.
     n_iter : int, default=15
         Most rounds of choosing codes and refitting atoms; fewer where they settle.
@@ -79,6 +62,12 @@ class Rebuilding(HashFunction):
         Recall of held-out rows against the training rows; None below 200 samples.
     decoder_ : ndarray of shape (n_bits, n_features)
         What each bit adds to a rebuilt vector.
+    coupling_ : float
+        The coupling in use.
+    products_rank_ : bool
+        Whether inner products with rebuilt vectors rank as distances do: rows have about equal length.
+    unexplained_ : list of float
+        Share of the squared length of the training rows that is not rebuilt, after each iteration.
 
     Examples
     --------
@@ -96,7 +85,7 @@ class Rebuilding(HashFunction):
 
     recall_: RecallEstimate | None
 
-    def __init__(self, *, coupling="auto", gain=1.2, n_iter=15, max_rows=100_000, nested=False):
+    def __init__(self, *, coupling="auto", gain=1.0, n_iter=15, max_rows=100_000, nested=False):
         self.coupling = coupling
         self.gain = gain
         self.n_iter = n_iter
@@ -113,27 +102,57 @@ class Rebuilding(HashFunction):
         learned = np.delete(np.arange(len(X)), held)
         with stage("bits that rebuild", until=0.9):
             points = self._learn(X, learned if len(held) else slice(None), n_bits, rng)
-        codes = hamming.signs(self.project(X))
+        codes = hamming.signs(self.bits(X))
+        if not self.levels_:  # free atoms of so many bits would fit the sample, not the data
+            self.decoder_ = _decoder(X, self.mean_, codes)
         book = code_book(codes, points, weighting=weighting, ridge=ridge)
         # A real-valued query is weighted by the bits' weights too; the scores are right as they are, so take them out.
+        if self.coupling_ == 1:
+            book = self._weighted_by_length(book)
         mean_weight = max(float(np.abs(book.weights).mean()), 1e-12)
-        self.rescale(1 / np.maximum(book.weights / mean_weight, 0.1), np.zeros(n_bits))
-        self.decoder_ = _decoder(X, self.mean_, codes)
+        least = 0.1 if self.coupling_ < 1 else 1e-9
+        self.rescale(1 / np.maximum(book.weights / mean_weight, least), np.zeros(n_bits))
         with stage("recall of held-out rows"):
             self.recall_ = self._measure(X, held, codes, book.weights) if len(held) else None
         return book
 
-    def project(self, X):
+    def bits(self, X) -> np.ndarray:
+        """The codes as floats, float32 (n, n_bits)."""
+        return in_parts(X, lambda rows: self._chosen(self._agreement(rows)), len(self.scale_))
+
+    def project(self, X) -> np.ndarray:
         """Scores whose signs are the codes.
 
-        The best score of a real-valued query is C y, its agreement with each atom, and what decided its bit is that
-        less the pull of the other bits. Half the pull is taken off: none of it was best on GIST descriptors, all of it
-        for the nearest ten on CIFAR-10 and COCO features.
+        The score of a real-valued query would be its agreement with each atom, and what decided its bit is that less
+        the pull of the other bits. Half the pull and half the shift of the origin are taken off, which was best on
+        training rows (docs/without-labels.md), and the sign is that of the bit.
         """
-        scores = np.empty((len(X), len(self.scale_)), dtype=np.float32)
-        for start in range(0, len(X), _ROWS):
-            scores[start : start + _ROWS] = self._scores(np.asarray(X[start : start + _ROWS], dtype=np.float32))
-        return scores
+        smallest = np.float32(1e-6) * max(float(np.abs(self.directions_).max()), 1e-30)
+
+        pull = np.float32(self._coupling() / 2) * self.overlaps_
+        shift = getattr(self, "shift_", np.float32(0))  # of models saved before there was an origin
+
+        def scores(rows):
+            agreement = self._agreement(rows)
+            codes = self._chosen(agreement)
+            agreement -= shift
+            agreement -= codes @ pull
+            agreement *= codes
+            np.maximum(agreement, smallest, out=agreement)
+            agreement *= codes
+            return agreement * self.scale_
+
+        return in_parts(X, scores, len(self.scale_))
+
+    def queries(self, X) -> np.ndarray:
+        """Scores of real-valued queries. Their signs are not the codes where `products_rank_` and the coupling is full.
+
+        Codes that rebuild best have bits that are wrong alone and right together, so no score with their signs ranks
+        well. A query is then its inner product with what each bit adds to a rebuilt vector.
+        """
+        if self._coupling() < 1 or not getattr(self, "products_rank_", False):
+            return self.project(X)
+        return in_parts(X, lambda rows: (rows - self.origin_) @ (self.decoder_.T * self.scale_), len(self.scale_))
 
     def rebuild(self, codes) -> np.ndarray:
         """Feature vectors that codes stand for, float32 (n, n_features): compare them to queries by any distance."""
@@ -161,52 +180,58 @@ class Rebuilding(HashFunction):
     def _learn(self, X, rows, n_bits, rng):
         """Axes from all rows, atoms from `rows`; the points of all rows."""
         self.mean_, axes = scaled_axes(X, n_bits, self.gain)
-        self.coupling_ = coupling_for(n_bits, X.shape[1]) if self.coupling == "auto" else float(self.coupling)
+        points = in_parts(X, lambda part: (part - self.mean_) @ axes, axes.shape[1])
+        origin, missed = nearest_by_product(points)
+        self.products_rank_ = missed < _MISSED
+        full = self.products_rank_ and (self.nested or n_bits >= 2 * X.shape[1])
+        self.coupling_ = float(self.coupling) if self.coupling != "auto" else 1.0 if full else _COUPLING
+        self.levels_ = self.coupling_ == 1 and not self.nested and n_bits > X.shape[1]
         self.sizes_ = stage_sizes(n_bits, self.nested)
-        points = _in_parts(X, lambda part: (part - self.mean_) @ axes, axes.shape[1])
-        rest, atoms, self.unexplained_ = points[rows], [], []
-        for size in parts(self.sizes_):
-            found, left = refine(rest, _start(rest, size, rng), self.coupling_, self.n_iter, tol=_SETTLED)
-            atoms.append(found)
-            self.unexplained_ += left
-            if len(self.sizes_) > 1:
-                rest = rest - choose_codes(rest @ found.T, overlaps_of(found), self.coupling_) @ found
-        C = np.concatenate(atoms)
+        if self.levels_:
+            C, self.unexplained_ = levelled_atoms(points[rows], n_bits, self.n_iter, rng)
+        else:
+            C, self.unexplained_ = staged_atoms(points[rows], self.sizes_, self.coupling_, self.n_iter, rng)
+        unscaled = axes / np.square(axes).sum(axis=0)
+        # Rebuilt vectors are shorter than what they stand for by the share that is not rebuilt, and so is the shift.
+        self.origin_ = self.mean_ + unscaled @ origin * np.float32(1 - self.unexplained_[-1])
+        self.shift_ = origin @ C.T / 2
         self.directions_ = np.ascontiguousarray(axes @ C.T)  # (d, b): scores straight from features
         self.offsets_ = self.mean_ @ self.directions_
         self.overlaps_ = overlaps_of(C)
         self.scale_ = np.ones(n_bits, dtype=np.float32)
+        self.decoder_ = C @ unscaled.T
         return points
 
-    def _scores(self, X):
-        """Scores stage by stage: the bits of earlier stages are fixed, and later ones explain what they leave."""
-        scores = X @ self.directions_
-        scores -= self._offsets()
-        coupling, smallest = self._coupling(), np.float32(1e-6) * max(float(np.abs(self.directions_).max()), 1e-30)
-        codes, start = np.empty_like(scores), 0
-        for size in getattr(self, "sizes_", [scores.shape[1]]):
-            stage = slice(start, start + size)
-            agreement, overlaps = scores[:, stage], self.overlaps_[stage, stage]
-            if start:
-                agreement -= codes[:, :start] @ self.overlaps_[:start, stage]
-            signs = codes[:, stage] = choose_codes(agreement, overlaps, coupling, sweeps=SWEEPS)
-            agreement -= signs @ (np.float32(coupling / 2) * overlaps)
-            agreement *= signs
-            np.maximum(agreement, smallest, out=agreement)
-            start += size
-        scores *= codes
-        scores *= self.scale_
-        return scores
+    def _weighted_by_length(self, book):
+        """The book with each bit weighted by its atom's squared length, for any prefix alike.
+
+        Regression gives a weight of 0 to bits that other bits outweigh, and real-valued queries need every bit.
+        """
+        lengths = np.square(self.decoder_, dtype=np.float64).sum(axis=1)
+        return replace(book, weights=np.maximum(lengths / lengths.max(), 1e-6), scheme="greedy")
+
+    def _agreement(self, rows):
+        """How much each atom agrees with centred rows, (n, b)."""
+        agreement = rows @ self.directions_
+        agreement -= self._offsets()
+        return agreement
+
+    def _chosen(self, agreement):
+        """The codes of rows by their agreement with each atom."""
+        if getattr(self, "levels_", False):
+            return levelled_codes(agreement, self.overlaps_)
+        sizes = getattr(self, "sizes_", [agreement.shape[1]])
+        return staged_codes(agreement, self.overlaps_, self._coupling(), sizes)
 
     def _measure(self, X, held, codes, weights):
         rows = X - self.mean_
-        scores = self.project(X[held]) * weights.astype(np.float32)
-        squares, left = 0.0, 0.0
+        scores = self.queries(X[held]) * weights.astype(np.float32)
+        total, left = 0.0, 0.0
         for start in range(0, len(rows), _ROWS):
             part = slice(start, start + _ROWS)
-            squares += float(np.square(rows[part]).sum())
-            left += float(np.square(rows[part] - codes[part].astype(np.float32) @ self.decoder_).sum())
-        return estimate_recall(rows[held], rows, scores, codes, unexplained=left / squares, own=held)
+            total += squares(rows[part])
+            left += squares(rows[part] - codes[part].astype(np.float32) @ self.decoder_)
+        return estimate_recall(rows[held], rows, scores, codes, unexplained=left / total, own=held)
 
     def _coupling(self) -> float:
         return getattr(self, "coupling_", self.coupling)  # models saved before there was "auto" have the number alone
@@ -223,44 +248,10 @@ class Rebuilding(HashFunction):
             raise ValueError(f"gain must be at least 1, which leaves the features as they are; found {self.gain!r}.")
 
 
-def coupling_for(n_bits: int, n_features: int) -> float:
-    """A half up to one bit per feature, three quarters from two bits per feature, in proportion between."""
-    return float(np.clip((1 + n_bits / n_features) / 4, 0.5, 0.75))
-
-
-def _start(points, size, rng):
-    """Codes to start from: signs of the leading axes of these points under ITQ's rotation."""
-    variances, components = np.linalg.eigh((points.T @ points).astype(np.float64))
-    del variances
-    leading = points @ np.ascontiguousarray(components[:, ::-1][:, :size], dtype=points.dtype)
-    rotation, _ = learn_rotation(leading, size, _ROTATIONS, rng)
-    return as_signs(leading @ rotation.astype(points.dtype))
-
-
 def _held_out(n_rows: int, rng) -> np.ndarray:
     """A tenth of the rows, at most 500; none where that is too few to say anything."""
     n_held = min(_QUERIES, n_rows // 10)
     return np.sort(rng.choice(n_rows, n_held, replace=False)) if n_held >= _FEWEST_QUERIES else np.empty(0, np.int64)
-
-
-def _in_parts(X, function, width: int) -> np.ndarray:
-    """A function of the rows, float32 (n, width), a block of rows at a time."""
-    found = np.empty((len(X), width), dtype=np.float32)
-    for start in range(0, len(X), _ROWS):
-        found[start : start + _ROWS] = function(np.asarray(X[start : start + _ROWS], dtype=np.float32))
-    return found
-
-
-def _covariance(X, mean) -> np.ndarray:
-    """Covariance times the number of rows, float64, a block of rows at a time."""
-    total, varies = np.zeros((X.shape[1], X.shape[1])), False
-    for start in range(0, len(X), _ROWS):
-        centred = X[start : start + _ROWS] - mean
-        varies = varies or bool(centred.any())
-        total += centred.T @ centred
-    if not varies:
-        need_spread(np.zeros(1))
-    return total
 
 
 def _decoder(X, mean, codes) -> np.ndarray:

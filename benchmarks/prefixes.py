@@ -1,0 +1,147 @@
+"""Prefixes: one 128-bit HBMP cut to shorter lengths, against codes trained for each length and against NHL.
+
+    python benchmarks/prefixes.py run SUITE_DATA      writes results/prefixes.jsonl
+    python benchmarks/prefixes.py table               prints the table of docs/peers.md
+
+A prefix of HBMP has the weights that its code book gives for that length (`codebook_.weights_for(k)`), shrunk as the
+model shrinks its own. HBMP chooses the feature share of its affinity on held-out training rows for the length that it
+is fitted for; "short" is a 128-bit model with the share that the fit for 16 bits chose. NHL trains all lengths at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+from suite_cells import Rows
+
+RESULTS = Path(__file__).parents[1] / "results" / "prefixes.jsonl"
+SETS = ("cifar", "kinds", "news-wide")
+SHORT = 16  # bits for which the feature share of "prefix, short" is chosen
+BITS = (8, 16, 32, 64, 128)
+NAMES = {
+    "prefix": "prefix of 128 bits",
+    "short": "the same, affinity chosen for 16 bits",
+    "separate": "trained for the length",
+    "nhl": "NHL",
+}
+
+
+def map_of(codes, rows: Rows, weights=None) -> float:
+    """mAP over the database of learned and new rows; codes of all rows."""
+    from hbmp.metrics import mean_average_precision
+
+    database = np.concatenate([rows.train, rows.new])
+    asked, stored = rows.labels[rows.query], rows.labels[database]
+    return round(
+        float(
+            mean_average_precision(
+                codes[rows.query], codes[database], asked, stored, bit_weights=weights, ties="average"
+            )
+        ),
+        5,
+    )
+
+
+def weights_for(model, length: int) -> np.ndarray:
+    """Weights of the first bits of a fitted HBMP."""
+    from hbmp.methods.hbmp.targets import shrink
+
+    return shrink(model.codebook_.weights_for(length), model.plan_.weight_share)
+
+
+def measure(rows: Rows, seed: int):
+    """(kind, bits, mAP, CPU seconds of the fit) of one set and seed."""
+    import hbmp
+
+    X, train = rows.features, rows.train
+
+    def fitted(name, n_bits, **given):
+        began = time.process_time()
+        model = hbmp.get_method(name)(n_bits, random_state=seed, device="cpu", **given)
+        model.fit(X[train], rows.labels[train])
+        return model, model.transform(X), round(time.process_time() - began, 1)
+
+    longest = max(BITS)
+    nested, codes, seconds = fitted("hbmp", longest)
+    for length in BITS:
+        yield "prefix", length, map_of(codes[:, :length], rows, weights_for(nested, length)), seconds
+    yield "separate", longest, map_of(codes, rows, nested.bit_weights_), seconds
+    _, codes, seconds = fitted("nhl", longest)
+    for length in BITS:
+        yield "nhl", length, map_of(codes[:, :length], rows), seconds
+    for length in BITS[:-1]:
+        model, codes, seconds = fitted("hbmp", length)
+        yield "separate", length, map_of(codes, rows, model.bit_weights_), seconds
+        if length == SHORT:
+            share = model.plan_.feature_share
+    nested, codes, seconds = fitted("hbmp", longest, feature_share=share)
+    for length in BITS:
+        yield "short", length, map_of(codes[:, :length], rows, weights_for(nested, length)), seconds
+
+
+def run(folder: Path, sets, seeds) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    done = {(line["set"], line["seed"]) for line in stored()}
+    for name in sets:
+        for seed in seeds:
+            if (name, seed) in done:
+                continue
+            began = time.process_time()
+            found = list(measure(Rows.load(folder / f"{name}.npz"), seed))
+            with RESULTS.open("a") as file:
+                for kind, bits, value, seconds in found:
+                    line = {"set": name, "seed": seed, "kind": kind, "bits": bits, "map": value, "fit_cpu_s": seconds}
+                    file.write(json.dumps(line) + "\n")
+            print(name, seed, f"{time.process_time() - began:.0f} CPU-s", flush=True)
+
+
+def stored() -> list[dict]:
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def table(lines: list[dict]) -> str:
+    """Mean mAP over seeds: one row per set and kind, one column per length; then the prefix less the others."""
+    found: dict = {}
+    for line in lines:
+        found.setdefault((line["set"], line["kind"], line["bits"]), []).append(line["map"])
+    means = {key: float(np.mean(values)) for key, values in found.items()}
+    sets = [name for name in SETS if (name, "prefix", max(BITS)) in means]
+    out = ["| set | codes | " + " | ".join(f"{bits} bits" for bits in BITS) + " |", "|:---|:---|" + "---:|" * len(BITS)]
+    for name in sets:
+        for kind, shown in NAMES.items():
+            out.append(f"| {name} | {shown} | " + " | ".join(f"{means[name, kind, bits]:.3f}" for bits in BITS) + " |")
+    leads = [(ours, other) for ours in ("prefix", "short") for other in ("separate", "nhl")]
+    for ours, other in leads:
+        lead = [100 * np.mean([means[name, ours, b] - means[name, other, b] for name in sets]) for b in BITS]
+        out.append(
+            f"| mean | {NAMES[ours]}, less {NAMES[other]}, points | "
+            + " | ".join(f"{value:+.1f}" for value in lead)
+            + " |"
+        )
+    return "\n".join(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    runs = commands.add_parser("run", help="measure")
+    runs.add_argument("folder", type=Path, help="what suite_data.py wrote")
+    runs.add_argument("--sets", nargs="+", default=SETS)
+    runs.add_argument("--seeds", nargs="+", type=int, default=[0])
+    commands.add_parser("table", help="print the table")
+    given = parser.parse_args()
+    if given.command == "run":
+        run(given.folder, given.sets, given.seeds)
+    else:
+        print(table(stored()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Exact search by counting bits: integer lower bounds for all codes, exact distances for the few that may be results.
+
+`index.loops` holds the compiled loops and their mathematics, `index.balls` the order in which codes are visited. Small
+segments and installations without numba are searched by `index.scan` alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbmp.index.balls import Balls, as_words, heavy_bits
+from hbmp.index.query import QueryBatch
+
+_SMALLEST = 1e-30  # the sum of |v| of a query; levels of smaller ones would not be exact enough
+_BALLS_AFTER = 256  # queries: balls cost about as much as a thousand
+_BALLS_FROM = 1 << 14  # codes
+_TRIED = 64  # codes that are searched to see whether balls rule out enough
+_MOST_VISITED = 0.8  # share of the codes; beyond it, balls do not pay
+_BYTES_AT_ONCE = 1 << 16
+_WORK_PER_THREAD = 1 << 24  # codes times queries
+_MISSING = np.iinfo(np.uint64).max
+
+
+class Prepared(NamedTuple):
+    """Queries as the loops read them; `index.loops` names the parts."""
+
+    signs: NDArray[np.uint64]
+    sizes: NDArray[np.float64]
+    planes: NDArray[np.uint64]
+    tiers: NDArray[np.uint64]
+    facts: NDArray[np.float64]
+
+    def some(self, rows: slice) -> Prepared:
+        """Some of the queries."""
+        return Prepared(self.signs[rows], self.sizes[rows], self.planes[rows], self.tiers[rows], self.facts[rows])
+
+
+@functools.cache
+def available() -> bool:
+    """Whether loops can be compiled."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def suits(batch: QueryBatch) -> bool:
+    """Whether no query is so small that its levels would underflow."""
+    sizes = batch.sizes()
+    return not ((sizes > 0) & (sizes < _SMALLEST)).any()
+
+
+class CountedCodes:
+    """The codes of a segment as 64-bit words, in balls once that pays."""
+
+    def __init__(self, rows: NDArray[np.uint8], brief: bool = False):
+        self._balls = Balls.one(as_words(rows))
+        self._queries_left = None if brief or len(rows) < _BALLS_FROM else _BALLS_AFTER
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the words, where they are a copy of the codes, and of the balls."""
+        return self._balls.nbytes
+
+    def nearest(self, batch: QueryBatch, k: int) -> NDArray[np.uint64]:
+        """Sorted keys (n, k) of the nearest codes; k is at most their number."""
+        queries, balls = prepare(batch, len(self._balls.words)), self._balls_for(batch)
+        parts = _in_threads(lambda some: _nearest(balls, queries.some(some), k)[0], balls, len(batch))
+        return np.concatenate(parts)
+
+    def within(self, batch: QueryBatch, radii: NDArray[np.float64]) -> list[NDArray[np.uint64]]:
+        """Sorted keys of every code within each query's radius."""
+        queries, balls = prepare(batch, len(self._balls.words)), self._balls_for(batch)
+        return [_within(balls, queries, row, float(radius)) for row, radius in enumerate(radii)]
+
+    def _balls_for(self, batch: QueryBatch) -> Balls:
+        """The balls, made when enough queries have come that they will have paid for themselves."""
+        if self._queries_left is None:
+            return self._balls
+        with self._lock:
+            if self._queries_left is not None:
+                self._queries_left -= len(batch)
+                if self._queries_left <= 0:
+                    self._balls, self._queries_left = _balls_that_pay(self._balls, batch), None
+        return self._balls
+
+
+def prepare(batch: QueryBatch, n_words: int) -> Prepared:
+    """Signs, levels and tiers of the queries."""
+    from hbmp.index import loops
+
+    n_queries, n_bits = batch.vectors.shape
+    vectors = batch.vectors
+    if n_bits < 64 * n_words:
+        vectors = np.zeros((n_queries, 64 * n_words))
+        vectors[:, :n_bits] = batch.vectors
+    marks = np.zeros((n_queries, 1 + loops.PLANES + loops.TIERS, n_words), np.uint64)
+    planes, tiers = marks[:, 1 : 1 + loops.PLANES], marks[:, 1 + loops.PLANES :]
+    queries = Prepared(marks[:, 0], np.empty(vectors.shape), planes, tiers, np.empty((n_queries, loops.N_FACTS)))
+    loops.prepare(vectors, batch.offsets, *queries)
+    return queries
+
+
+def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Sorted keys (n, k), and how many codes were counted for each query."""
+    from hbmp.index import loops
+
+    n_queries = len(queries.facts)
+    heaps, visited = np.full((n_queries, k), _MISSING, np.uint64), np.zeros(n_queries, np.int64)
+    if len(balls.order) == 0:
+        at_once = _BYTES_AT_ONCE // (8 * len(balls.words))
+        signs, sizes, planes, _, facts = queries
+        loops.nearest_in_order(balls.words, signs, sizes, planes, facts, heaps, max(128, at_once))
+    else:
+        loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
+    heaps.sort(axis=1)
+    return heaps, visited
+
+
+def _within(balls: Balls, queries: Prepared, row: int, radius: float) -> NDArray[np.uint64]:
+    from hbmp.index import loops
+
+    found = np.empty(1 << 12, np.uint64)
+    n_found = loops.within_balls(*_fields(balls), *queries, radius, row, found)
+    if n_found > len(found):
+        found = np.empty(n_found, np.uint64)
+        loops.within_balls(*_fields(balls), *queries, radius, row, found)
+    return np.sort(found[:n_found])
+
+
+def _fields(balls: Balls) -> tuple[NDArray, ...]:
+    return balls.words, balls.order, balls.starts, balls.centres, balls.radii, balls.mask
+
+
+def _balls_that_pay(single: Balls, batch: QueryBatch) -> Balls:
+    """Balls, or still the single one where a trial search with codes of the segment rules out too little."""
+    words = single.words
+    balls = Balls.around_centres(words, heavy_bits(batch.vectors, len(words)))
+    tried = words.T[:: max(1, words.shape[1] // _TRIED)][:_TRIED]
+    signs = np.unpackbits(np.ascontiguousarray(tried, "<u8").view(np.uint8), axis=1, bitorder="little")
+    sizes = np.abs(batch.vectors).mean(axis=0)
+    vectors = np.where(signs[:, : len(sizes)] > 0, sizes, -sizes)
+    trial = QueryBatch(vectors, np.full(len(vectors), sizes.sum()), None)
+    if not suits(trial):
+        return single
+    _, visited = _nearest(balls, prepare(trial, len(words)), min(10, words.shape[1]))
+    return balls if visited.mean() <= _MOST_VISITED * words.shape[1] else single
+
+
+def _in_threads(search: Any, balls: Balls, n_queries: int) -> list[Any]:
+    """Results of parts of the queries, by as many threads as FAISS may use, if there is enough to do."""
+    import faiss
+
+    worth = balls.words.size * n_queries // _WORK_PER_THREAD
+    n_threads = max(1, min(faiss.omp_get_max_threads(), n_queries, worth))
+    limits = np.linspace(0, n_queries, n_threads + 1).astype(int)
+    parts = [slice(first, last) for first, last in itertools.pairwise(limits)]
+    if n_threads == 1:
+        return [search(parts[0])]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(search, parts))

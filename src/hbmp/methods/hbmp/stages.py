@@ -1,0 +1,83 @@
+"""The pursuit without labels in stages: all bits at once, nested stages, or levels first and one bit per axis after.
+
+Y      points     (n, m)
+C      atoms      (b, m)   what each bit stands for
+E      rest       (n, m)   what the stages so far leave
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp._core.progress import parts
+from hbmp.methods._shared.rotation import as_signs, learn_rotation
+from hbmp.methods.hbmp.levels import MOST_BITS, level_atoms, longest_first
+from hbmp.pursuit.features import choose_codes, overlaps_of, refine
+from hbmp.pursuit.sweeps import successive_codes
+
+_ROTATIONS = 50  # iterations of the start
+_SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
+SWEEPS = 8  # of an encoding; nearly all bits are settled after three
+
+
+def stage_sizes(n_bits: int, nested: bool) -> list[int]:
+    """Bits per stage of the pursuit: all at once, or so that an eighth, a quarter and half of the bits are codes."""
+    if not nested:
+        return [n_bits]
+    ends = [n_bits // 8, n_bits // 4, n_bits // 2, n_bits]
+    return [int(size) for size in np.diff([0, *ends]) if size]
+
+
+def staged_atoms(points, sizes, coupling: float, n_iter: int, rng) -> tuple[np.ndarray, list[float]]:
+    """(atoms of one stage after another, share of the points' squared length left after each iteration)."""
+    rest, atoms, unexplained = points, [], []
+    for size in parts(sizes):
+        share = squares(rest) / squares(points)
+        found, left = refine(rest, _start(rest, size, rng), coupling, n_iter, tol=_SETTLED)
+        atoms.append(found)
+        unexplained += [share * each for each in left]
+        if len(sizes) > 1:
+            rest = rest - choose_codes(rest @ found.T, overlaps_of(found), coupling) @ found
+    return np.concatenate(atoms), unexplained
+
+
+def levelled_atoms(points, n_bits: int, n_iter: int, rng) -> tuple[np.ndarray, list[float]]:
+    """The same for more bits than axes: levels on the axes, then a bit per axis for what they leave; longest first."""
+    n_axes = points.shape[1]
+    coarse = level_atoms(points.var(axis=0), min(n_bits - n_axes, MOST_BITS * n_axes))
+    rest = points - successive_codes(points @ coarse.T, overlaps_of(coarse)) @ coarse
+    fine, left = refine(rest, _start(rest, n_bits - len(coarse), rng), 1.0, n_iter, tol=_SETTLED)
+    share = squares(rest) / squares(points)
+    return longest_first(np.concatenate([coarse, fine])), [share * each for each in left]
+
+
+def staged_codes(agreement, overlaps, coupling: float, sizes) -> np.ndarray:
+    """Codes stage by stage: the bits of earlier stages are fixed, and later ones explain what they leave."""
+    if len(sizes) == 1:
+        return choose_codes(agreement, overlaps, coupling, sweeps=SWEEPS)
+    codes, start = np.empty_like(agreement), 0
+    for size in sizes:
+        stage = slice(start, start + size)
+        rest = agreement[:, stage] - codes[:, :start] @ overlaps[:start, stage]
+        codes[:, stage] = choose_codes(rest, overlaps[stage, stage], coupling, sweeps=SWEEPS)
+        start += size
+    return codes
+
+
+def levelled_codes(agreement, overlaps) -> np.ndarray:
+    """Codes of levelled atoms: bit after bit from the longest atom on, then sweeps over all of them."""
+    start = successive_codes(agreement, overlaps)
+    return choose_codes(agreement, overlaps, 1.0, start=start, sweeps=SWEEPS)
+
+
+def squares(rows) -> float:
+    """Sum of squares."""
+    return float(np.square(rows).sum(dtype=np.float64))
+
+
+def _start(points, size, rng):
+    """Codes to start from: signs of the leading axes of these points under ITQ's rotation."""
+    _, components = np.linalg.eigh((points.T @ points).astype(np.float64))
+    leading = points @ np.ascontiguousarray(components[:, ::-1][:, :size], dtype=points.dtype)
+    rotation, _ = learn_rotation(leading, size, _ROTATIONS, rng)
+    return as_signs(leading @ rotation.astype(points.dtype))
