@@ -191,8 +191,8 @@ def table(found: dict[str, Any]) -> str:
     again, rescored = _text(full["where again"]), _text(full["rescore 100"])
     more = (
         "With text ids, payload and vectors, a search with a condition that 2.5 % of the items meet costs "
-        f"{_text(full['first where'])} the first time and {again} until the next change; rescoring 100 candidates costs "
-        f"{rescored}."
+        f"{_text(full['first where'])} the first time and {again} until the next change; rescoring 100 candidates "
+        f"costs {rescored}."
     )
     return f"{intro}\n\n{shown}\n\n{_ratios(found['rows'])} {more}"
 
