@@ -91,7 +91,7 @@ def test_a_comparison_shows_them_and_recommends(digits):
     found = hbmp.compare(X[:500], y[:500], **settings)
     text = found.to_markdown()
     assert "| RaBitQ" in text
-    assert "“True ten found”" in text
+    assert "“right ones”" in text
     row = next(row for row in found.rows if row.method == "sdh" and row.bits == 16)
     assert found.recommendation.startswith(f"16 bits of sdh (2 bytes per item) have mAP {row.score():.3f}; the vectors")
     assert found.recommendation in text

@@ -385,7 +385,6 @@ def test_wrong_asking_is_told_before_anything_runs(options, sentence):
         (X[:, 0], Y, "X must be an"),
         (np.where(X > 15, np.nan, X), Y, "X holds NaN or infinity"),
         (X, Y[:5], "There are 400 rows but y has 5"),
-        (X, [["a"], ["b", "c"]] * 200, "MultiLabelBinarizer"),
     ],
 )
 def test_wrong_data_are_told_before_anything_runs(features, labels, sentence):

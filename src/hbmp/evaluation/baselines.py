@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import metrics
+from hbmp.evaluation.first_results import SHOWN
 from hbmp.evaluation.trial import Trial
 from hbmp.metrics.ranking import RankedList, score_queries
 
@@ -178,10 +179,9 @@ def _map(trial: Trial, ranker: _DistanceRanker) -> float:
     return float(np.nanmean(score_queries(ranker, trial.relevance(), scorer)))  # type: ignore[arg-type]
 
 
-def _neighbours(trial: Trial, ranker: _DistanceRanker, k: int = 10) -> float:
-    near = metrics.Nearest(trial.queries, trial.database, trial.query_labels, trial.database_labels, levels=(k,))
-    ranks = np.array([min(k, ranker.shape[1])])
-    counts = np.array(score_queries(ranker, near, metrics.hits_scorer(ranks)), np.float64)  # type: ignore[arg-type]
+def _neighbours(trial: Trial, ranker: _DistanceRanker) -> float:
+    ranks = np.array([min(SHOWN, ranker.shape[1])])
+    counts = np.array(score_queries(ranker, trial.nearest, metrics.hits_scorer(ranks)), np.float64)  # type: ignore[arg-type]
     found, total = counts.reshape(-1, 2).T
     return float(np.mean(found[total > 0] / total[total > 0]))
 

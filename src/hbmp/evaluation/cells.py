@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp.evaluation.choice import MethodRun, build, choose, own_score
+from hbmp.evaluation.first_results import FirstResults, first_results
 from hbmp.evaluation.trial import Trial
 from hbmp.hasher import Hasher
 
@@ -50,6 +51,8 @@ class MethodResult:
         Reason of a failure.
     curve : dict of str to list, default={}
         Mean "precision" and "recall" among the first "rank" items, by the method's own distance.
+    first : FirstResults, default=None
+        Measures of the first ten results.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class MethodResult:
     default_scores: dict[str, float] = field(default_factory=dict)
     error: str = ""
     curve: dict[str, list[float]] = field(default_factory=dict)
+    first: FirstResults | None = None
 
     def score(self, measure: str = "map") -> float | None:
         """The tie-aware score by the method's own distance, weighted if it has weights.
@@ -147,7 +151,8 @@ def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None
     model.fit(trial.train, trial.train_labels)
     fit_seconds = time.perf_counter() - start
     database_codes, encode_seconds = _encode(model, trial.database)
-    scores, curve = trial.scores_with_curve(model.transform(trial.queries), database_codes, model.bit_weights_)
+    query_codes = model.transform(trial.queries)
+    scores, curve = trial.scores_with_curve(query_codes, database_codes, model.bit_weights_)
     row = MethodResult(
         cell.label,
         cell.bits,
@@ -159,6 +164,7 @@ def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None
         tried=tried,
         default_scores=default_scores,
         curve=curve,
+        first=first_results(trial, query_codes, database_codes, model.bit_weights_),
     )
     return row, model if cell.keep else None
 

@@ -86,7 +86,8 @@ class Comparison:
     @property
     def caption(self) -> str:
         """The conventions behind the numbers of the tables, in words."""
-        return tables.caption(self.facts, alternatives=bool(self.baselines))
+        firsts = any(row.first for row in self.rows)
+        return tables.caption(self.facts, alternatives=bool(self.baselines), firsts=firsts)
 
     @property
     def summary(self) -> Table:
@@ -97,6 +98,11 @@ class Comparison:
     def details(self) -> Table:
         """All readings and costs, one line per method and code length."""
         return tables.details(self.rows, self.ranking, self.measure)
+
+    @property
+    def first_results(self) -> Table:
+        """The first ten results: the right kind, the right ones, distinct codes and ties, one line per method."""
+        return tables.first_results(self.rows, self.ranking)
 
     @property
     def alternatives(self) -> Table:

@@ -11,10 +11,11 @@ then scored on queries it has never seen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hbmp._core.table import Table
+from hbmp.evaluation.first_results import ABOUT, HEADINGS, FirstResults, first_results
 from hbmp.evaluation.trial import TIES, as_inputs, as_labels, check_alike, draw_split, drawn_words, trial_of
 from hbmp.hasher import Hasher
 from hbmp.protocols import Split
@@ -32,6 +33,8 @@ class Evaluation:
         Queries and database.
     caption : str
         The conventions behind the scores, in words.
+    first : FirstResults, default=None
+        Measures of the first ten results: the right kind, the right ones, distinct codes and ties.
 
     Examples
     --------
@@ -47,9 +50,10 @@ class Evaluation:
     scores: dict[str, float]
     split: Split
     caption: str
+    first: FirstResults | None = None
 
     def to_markdown(self) -> str:
-        """Render one score per line, and the caption.
+        """Render one score per line, the first ten results in words and numbers, and the caption.
 
         Returns
         -------
@@ -57,7 +61,11 @@ class Evaluation:
             Markdown.
         """
         rows = tuple((name, f"{value:.4f}") for name, value in self.scores.items())
-        return f"{Table(('score', 'value'), rows).text()}\n\n{self.caption}"
+        parts = [Table(("score", "value"), rows).text()]
+        if self.first is not None:
+            shown = tuple(zip(HEADINGS, self.first.cells(), strict=True))
+            parts += [Table(("first ten results", "value"), shown).text(), self.first.sentence()]
+        return "\n\n".join([*parts, self.caption])
 
     def to_json(self) -> dict[str, Any]:
         """Convert to values that JSON holds; a score without any query is None.
@@ -65,10 +73,11 @@ class Evaluation:
         Returns
         -------
         dict
-            "scores" and "caption".
+            "scores", "first_results" and "caption".
         """
         scores = {name: value if math.isfinite(value) else None for name, value in self.scores.items()}
-        return {"scores": scores, "caption": self.caption}
+        first = None if self.first is None else asdict(self.first)
+        return {"scores": scores, "first_results": first, "caption": self.caption}
 
 
 def hold_out(X: Any, y: Any = None, *, queries: float | None = None, seed: int = 0) -> Split:
@@ -171,12 +180,13 @@ def evaluate(
     n_given = None if query_X is None else len(query_X)
     split = draw_split(len(X), y, queries=queries, train=None, seed=seed, n_given_queries=n_given)
     trial = trial_of(X, y, split, query_X=query_X, query_y=query_y, cutoff=cutoff)
-    scores = trial.scores(model.transform(trial.queries), model.transform(trial.database), model.bit_weights_)
+    codes = model.transform(trial.queries), model.transform(trial.database), model.bit_weights_
+    scores, first = trial.scores(*codes), first_results(trial, *codes)
     measured = ". ".join(measure.caption for measure in trial.measures)
     queried = drawn_words(len(split.query), trial.kind, query_X is not None)
     others = "rows" if query_X is not None else "others"
     caption = (
         f"{name}: {queried}; the database is the {len(split.database):,} {others} (seed {seed}, split "
-        f"{split.checksum}). {trial.neighbours} {measured}. {TIES}"
+        f"{split.checksum}). {trial.neighbours} {measured}. {TIES} {ABOUT}"
     )
-    return Evaluation(scores, split, f"{caption} {note}".strip())
+    return Evaluation(scores, split, f"{caption} {note}".strip(), first)

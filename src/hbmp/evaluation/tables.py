@@ -13,6 +13,7 @@ import numpy as np
 from hbmp._core.table import Table
 from hbmp.evaluation.baselines import BaselineResult
 from hbmp.evaluation.cells import MethodResult
+from hbmp.evaluation.first_results import ABOUT, HEADINGS
 from hbmp.evaluation.trial import TIES, drawn_words
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
 _ALTERNATIVES = (
     "Without hashing: floats are the vectors as they are; the classifier is logistic regression, whose probabilities "
-    "are compared; sign is one bit per dimension; queries of PQ and RaBitQ are floats. “True ten found” is the share "
-    "of the ten nearest items (with labels: of the same label) that are among the first ten."
+    "are compared; sign is one bit per dimension; queries of PQ and RaBitQ are floats."
 )
 _BY_DEFAULT = "with defaults"
 _NEARLY = 0.01  # below the best score, what shorter codes may lose
@@ -40,13 +40,15 @@ def markdown(found: Comparison) -> str:
     parts = [found.summary.text(), found.recommendation]
     if found.baselines:
         parts.append(found.alternatives.text())
+    if any(row.first for row in found.rows):
+        parts.append(found.first_results.text())
     return "\n\n".join(part for part in (*parts, found.details.text(), found.caption) if part)
 
 
 def alternatives(baselines: Sequence[BaselineResult], measure: str) -> Table:
     """Search without hashing: bytes, score, the share of the true ten nearest that are found, and seconds."""
     failed = any(each.error for each in baselines)
-    head = ("without hashing", "bytes", _heading(measure), "true ten found", "fit and encode, s")
+    head = ("without hashing", "bytes", _heading(measure), "right ones", "fit and encode, s")
     body = []
     for each in baselines:
         shown = (f"{each.bytes_per_item:,}", _score(each.score), _score(each.neighbours), _figure(each.fit_seconds))
@@ -78,19 +80,22 @@ def csv_text(rows: Sequence[MethodResult], measure: str = "map") -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     costs = ("fit_seconds", "encode_rows_per_second", "model_bytes")
-    writer.writerow(["method", "bits", *names, *costs, *(["with_defaults"] if tried else []), "settings", "error"])
+    firsts = ("right_kind", "right_ones", "distinct", "tied")
+    defaults = ["with_defaults"] if tried else []
+    writer.writerow(["method", "bits", *names, *firsts, *costs, *defaults, "settings", "error"])
     for row in rows:
         scores = [row.scores.get(name, "") for name in names]
+        first = ["" if (value := getattr(row.first, name, None)) is None else value for name in firsts]
         measured = ["" if getattr(row, cost) is None else getattr(row, cost) for cost in costs]
         settings = json.dumps(row.settings, default=str) if row.settings else ""
         if tried:
             default = row.default_score(measure)
             measured.append("" if default is None else default)
-        writer.writerow([row.method, row.bits, *scores, *measured, settings, row.error])
+        writer.writerow([row.method, row.bits, *scores, *first, *measured, settings, row.error])
     return stream.getvalue()
 
 
-def caption(facts: dict[str, Any], *, alternatives: bool = False) -> str:
+def caption(facts: dict[str, Any], *, alternatives: bool = False, firsts: bool = False) -> str:
     """Data, split, conventions, settings and machine."""
     data, split, machine, versions = (facts[part] for part in ("data", "split", "machine", "versions"))
     measured = ". ".join(measure["about"] for measure in facts["measures"])
@@ -99,6 +104,7 @@ def caption(facts: dict[str, Any], *, alternatives: bool = False) -> str:
         _drawing(split, data["labels"]),
         facts["neighbours"],
         f"{measured}. {TIES} The first table has the tie-aware score by each method's own distance.",
+        ABOUT if firsts else "",
         _ALTERNATIVES if alternatives else "",
         _settings(facts["validation"]),
         f"Left out, because they need labels: {', '.join(facts['left_out'])}." if facts["left_out"] else "",
@@ -171,6 +177,15 @@ def details(rows: Sequence[MethodResult], ordered: list[str], measure: str = "ma
         body.append((row.method, str(row.bits), *scores, *shown, *(notes[heading] for heading in extra)))
     headings = (*map(_heading, names), *([_BY_DEFAULT] if tried else ()))
     return Table(("method", "bits", *headings, *costs, *extra), tuple(body), n_notes=len(extra))
+
+
+def first_results(rows: Sequence[MethodResult], ordered: list[str]) -> Table:
+    """What a person sees: the first ten results, one line per method and code length."""
+    body = [
+        (row.method, str(row.bits), *(row.first.cells() if row.first else ("—",) * len(HEADINGS)))
+        for row in sorted(rows, key=lambda row: (row.bits, ordered.index(row.method)))
+    ]
+    return Table(("first ten results", "bits", *HEADINGS), tuple(body))
 
 
 def _notes(rows: Sequence[MethodResult]) -> dict[str, bool]:

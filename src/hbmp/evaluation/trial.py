@@ -27,6 +27,7 @@ from hbmp._core.labels import (
     label_names_in,
 )
 from hbmp.datasets import Data
+from hbmp.evaluation.first_results import SHOWN
 from hbmp.images import Images, as_images, is_images
 from hbmp.protocols import Measure, Protocol, Split
 
@@ -104,20 +105,19 @@ class Trial(Protocol):
         relevance: metrics.Relevance = kind(self.query_labels, self.database_labels)
         return relevance
 
+    @cached_property
+    def nearest(self) -> metrics.Relevance:
+        """The ten nearest of each query by the original vectors, with labels those of the same label."""
+        near = metrics.Nearest(self.queries, self.database, self.query_labels, self.database_labels, levels=(SHOWN,))
+        return _kept(near)
+
     def _distance_levels(self) -> metrics.Relevance:
         from scipy.spatial.distance import pdist
 
         some = self.train[:: -(-len(self.train) // _MOST_PAIRED)]
         thresholds = np.percentile(pdist(np.asarray(some, dtype=np.float64)), PERCENTILES)
         levels = metrics.DistanceGrades(self.queries, self.database, thresholds, GRADES)
-        n_queries, n_database = levels.shape
-        if n_queries * n_database > _MOST_GRADES:
-            return levels
-        grades = np.empty((n_queries, n_database), dtype=np.uint8)
-        for start in range(0, n_queries, 64):
-            stop = min(start + 64, n_queries)
-            grades[start:stop] = levels.grades(start, stop)
-        return metrics.Graded(partial(_rows_between, grades), levels.shape)
+        return _kept(levels)
 
     def scores(
         self, query_codes: ArrayLike, database_codes: ArrayLike, bit_weights: ArrayLike | None
@@ -269,6 +269,18 @@ def drawn_words(n_queries: int, kind: str, given: bool) -> str:
     """How the queries were chosen, for a caption."""
     evenly = {"classes": " evenly over classes", "label sets": " evenly over label sets"}.get(kind, "")
     return f"{n_queries:,} queries " + ("as given" if given else f"drawn{evenly}")
+
+
+def _kept(relevance: metrics.Relevance) -> metrics.Relevance:
+    """The same grades, held in memory where they fit, because every method and code length reads them."""
+    n_queries, n_database = relevance.shape
+    if n_queries * n_database > _MOST_GRADES:
+        return relevance
+    grades = np.empty((n_queries, n_database), dtype=np.uint8)
+    for start in range(0, n_queries, 64):
+        stop = min(start + 64, n_queries)
+        grades[start:stop] = relevance.grades(start, stop)
+    return metrics.Graded(partial(_rows_between, grades), relevance.shape)
 
 
 def _rows_between(grades: NDArray[Any], start: int, stop: int) -> NDArray[Any]:

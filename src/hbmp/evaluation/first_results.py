@@ -1,0 +1,131 @@
+"""What a person sees of a search: the first ten results. Are they of the right kind, and are they the right ones?
+
+    right kind   share of the first ten that share the query's class or a label
+    right ones   share of the ten nearest by the original vectors, with labels of the same class or label, among the
+                 first ten
+    distinct     different codes among the items of the database
+    tied         share of queries whose first ten are all at one distance, so that their order says nothing
+
+mAP sees the first alone. Codes of classes can score 1 there with one code per class. The ranking is by the method's own
+distance, and equal distances are averaged over all orders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hbmp import metrics
+from hbmp.images import is_images
+from hbmp.metrics.ranking import make_ranker, score_queries
+
+if TYPE_CHECKING:
+    from hbmp.evaluation.trial import Trial
+
+SHOWN = 10
+ABOUT = (
+    "First ten results, by the method's own distance, equal distances averaged: “right kind” is the share that shares "
+    "the query's class or a label; “right ones” is the share of the ten nearest by cosine of the original vectors (of "
+    "the same class or label, where there are labels) that is among them; “tied” is the share of queries whose first "
+    "ten are all at one distance."
+)
+
+
+@dataclass(frozen=True)
+class FirstResults:
+    """Measures of the first ten results.
+
+    Parameters
+    ----------
+    right_kind : float or None
+        Share of the first ten of the query's class or labels; None without labels.
+    right_ones : float or None
+        Share of the ten nearest by the original vectors among the first ten; None for images.
+    distinct : int
+        Number of different codes in the database.
+    items : int
+        Number of items in the database.
+    tied : float
+        Share of queries whose first ten are all at one distance.
+
+    Examples
+    --------
+    >>> from hbmp.evaluation import FirstResults
+    >>> FirstResults(0.98, 0.1, 10, 1000, 1.0).cells()
+    ('0.980', '0.100', '10', '100 %')
+    """
+
+    right_kind: float | None
+    right_ones: float | None
+    distinct: int
+    items: int
+    tied: float
+
+    def cells(self) -> tuple[str, str, str, str]:
+        """Format the measures for a table.
+
+        Returns
+        -------
+        tuple of str
+            Right kind, right ones, distinct codes, tied.
+        """
+        shares = ("—" if share is None else f"{share:.3f}" for share in (self.right_kind, self.right_ones))
+        kind, ones = shares
+        return kind, ones, f"{self.distinct:,}", f"{self.tied:.0%}".replace("%", " %")
+
+    def sentence(self) -> str:
+        """Describe the measures in words, for a person who judges whether the codes suit a search.
+
+        Returns
+        -------
+        str
+            One or two sentences.
+
+        Examples
+        --------
+        >>> from hbmp.evaluation import FirstResults
+        >>> FirstResults(0.98, 0.1, 10, 1000, 1.0).sentence()[:51]
+        'Of the first ten results, 98 % are of the right kin'
+        """
+        parts = []
+        if self.right_kind is not None:
+            parts.append(f"Of the first ten results, {self.right_kind:.0%} are of the right kind.")
+        if self.right_ones is not None:
+            parts.append(f"Of the ten items that should be found, {self.right_ones:.0%} are among them.")
+        parts.append(f"{self.items:,} items have {self.distinct:,} distinct codes.")
+        if self.tied >= 0.5:
+            parts.append(f"For {self.tied:.0%} of the queries the first ten are all tied, in arbitrary order.")
+        return " ".join(parts).replace("%", " %")
+
+
+HEADINGS = ("right kind", "right ones", "distinct codes", "tied")
+
+
+def first_results(
+    trial: Trial, query_codes: ArrayLike, database_codes: ArrayLike, bit_weights: ArrayLike | None
+) -> FirstResults:
+    """Measure the first ten results of all queries of a trial."""
+    ranker = make_ranker(query_codes, database_codes, bit_weights)
+    ranks = np.array([min(SHOWN, ranker.shape[1])])
+    scorer = metrics.hits_scorer(ranks, ties="average")
+
+    def hits(relevance: metrics.Relevance) -> tuple[np.ndarray, np.ndarray]:
+        counts = np.array(score_queries(ranker, relevance, scorer), dtype=np.float64).reshape(-1, 2)
+        return counts[:, 0], counts[:, 1]
+
+    kind = ones = None
+    if trial.database_labels is not None:
+        kind = float(hits(trial.relevance())[0].mean() / ranks[0])
+    if not is_images(trial.database):
+        found, total = hits(trial.nearest)
+        ones = float((found[total > 0] / total[total > 0]).mean()) if (total > 0).any() else None
+    return FirstResults(
+        right_kind=kind,
+        right_ones=ones,
+        distinct=metrics.distinct_codes(database_codes),
+        items=ranker.shape[1],
+        tied=metrics.tied_share(query_codes, database_codes, k=SHOWN, bit_weights=bit_weights),
+    )
