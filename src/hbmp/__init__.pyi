@@ -4,6 +4,7 @@ from . import affinities as affinities
 from . import backbones as backbones
 from . import database as database
 from . import datasets as datasets
+from . import dedup as dedup
 from . import encode as encode
 from . import encoders as encoders
 from . import evaluation as evaluation
@@ -20,6 +21,7 @@ from . import protocols as protocols
 from . import pursuit as pursuit
 from . import stores as stores
 from hbmp.database import Database as Database
+from hbmp.dedup import deduplicate as deduplicate
 from hbmp.encode import encode_dataset as encode_dataset
 from hbmp.evaluation import evaluate as evaluate
 from hbmp.evaluation.comparison import compare as compare

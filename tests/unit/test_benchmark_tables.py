@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
     ("name", "guide", "place"),
     [
         ("search", "search.md", "measured"),
+        ("database", "database.md", "measured"),
         ("fits", "compare.md", "measured"),
         ("training", "images.md", "measured"),
         ("image_recipe", "images.md", "recipe"),

@@ -19,7 +19,7 @@ LAYERS = (
     {"metrics", "affinities", "_training"},
     {"hasher", "pursuit", "functions", "backbones", "encoders"},
     {"methods"},
-    {"index", "encode", "stores"},
+    {"index", "encode", "stores", "dedup"},
     {"database", "export"},
     {"datasets"},
     {"protocols"},

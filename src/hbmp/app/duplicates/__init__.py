@@ -1,0 +1,1 @@
+"""`hbmp dedup`: the items, and reports of their near-duplicates."""
