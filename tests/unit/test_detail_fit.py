@@ -13,7 +13,7 @@ from hbmp import hamming, metrics
 from hbmp.app.card import write_card
 from hbmp.app.web.codes import class_codes
 from hbmp.experiments.codes import Codes, first_bits
-from hbmp.functions import Linear, Trees
+from hbmp.functions import Linear, Network, Trees
 from hbmp.methods.hbmp.detail import TIE_BREAKING
 from hbmp.methods.hbmp.plan import DataFacts, resolve
 
@@ -222,18 +222,16 @@ def test_numbers_that_leave_no_label_bit_are_refused(detail_bits, blobs):
         small(8, detail_bits=detail_bits).fit(*blobs)
 
 
-def test_without_labels_and_for_images_auto_is_none_and_a_number_is_refused(blobs):
+def test_without_labels_auto_is_none_and_a_number_is_refused(blobs):
     X, _ = blobs
     params = hbmp.HBMP(8, detail_bits="auto").get_params(deep=False)
-    for facts in (DataFacts(5000), DataFacts(5000, images=True, n_classes=3), DataFacts(150, n_classes=3)):
+    for facts in (DataFacts(5000), DataFacts(150, n_classes=3)):
         assert resolve(params, facts).detail_bits == 0
     assert resolve(params, DataFacts(5000, n_classes=3)).detail_bits == "auto"
     assert hbmp.HBMP(8, detail_bits="auto", random_state=0).fit(X).detail_bits_ == 0
     for affinity in ("auto", "distance_levels"):
         with pytest.raises(ValueError, match=r"Without labels every bit .* Leave detail_bits at 0, or use 'auto'"):
             small(8, detail_bits=3, affinity=affinity).fit(X)
-    with pytest.raises(ValueError, match="found images"):
-        resolve({**params, "detail_bits": 3}, DataFacts(5000, images=True, n_classes=3))
 
 
 def test_the_page_of_class_codes_shows_label_bits(digits, model):
@@ -255,7 +253,56 @@ def test_a_prefix_of_an_experiment_may_end_among_the_details(digits, model):
         assert cut.facts["relative_residual"] == model.codebook_.relative_residuals[min(n_bits, 22)]
 
 
-def test_onnx_is_refused_in_one_sentence(model, tmp_path):
-    pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match=r"10 detail bits .* Fit with detail_bits=0"):
-        hbmp.export.to_onnx(model, tmp_path / "encoder.onnx")
+@pytest.fixture(scope="module")
+def pictures(digits):
+    """The same digits as pictures, and a network on them with detail bits."""
+    X, y = digits
+    images = hbmp.Images(np.repeat((X * 15).astype(np.uint8).reshape(-1, 8, 8, 1), 3, axis=3))
+    network = Network("tiny", epochs=8, augmentation="none", batch_size=64, lr=3e-3, backbone_lr=3e-3, device="cpu")
+    model = small(32, detail_bits=16, function=network).fit(images[TRAINED], y[TRAINED])
+    return images, y, model
+
+
+def test_details_of_a_network_come_from_the_layer_before_its_head(pictures):
+    images, y, model = pictures
+    scores, features = model.function_.project_with_features(images)
+    np.testing.assert_allclose(scores, model.function_.project(images), atol=1e-4)
+    head = [model.function_.weights_[f"head.{name}"] for name in ("weight", "bias")]
+    np.testing.assert_allclose(features @ head[0].T + head[1], scores, atol=1e-3)
+    codes = model.transform(images)
+    np.testing.assert_array_equal(hamming.signs(model.project(images)), codes)
+    expected = model.encoder_.detail.project(features, codes[:, :16].astype(np.float32))
+    np.testing.assert_array_equal(codes[:, 16:], hamming.signs(expected))
+
+
+def test_a_network_tells_items_of_a_class_apart(pictures):
+    images, y, model = pictures
+    codes = model.transform(images)
+    features = model.function_.project_with_features(images)[1]
+    labels = {"query_labels": y[QUERIES], "database_labels": y[INDEXED]}
+
+    def recall(n_bits):
+        task = codes[QUERIES, :n_bits], codes[INDEXED, :n_bits], features[QUERIES], features[INDEXED]
+        return metrics.neighbour_recall(*task, bit_weights=model.weights_for(n_bits), ties="average", **labels)
+
+    assert metrics.self_first_share(codes[INDEXED]) > 2 * metrics.self_first_share(codes[INDEXED, :16])
+    assert recall(32) > 1.5 * recall(16)
+
+
+def test_a_saved_network_has_the_same_details(pictures, tmp_path):
+    images, _, model = pictures
+    model.save(tmp_path / "model")
+    loaded = hbmp.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(images[:200]), model.transform(images[:200]))
+    assert loaded.detail_bits_ == 16
+    assert len(loaded.plan_.unexplained) == 3
+
+
+def test_a_network_takes_an_eighth_of_long_codes_and_as_many_extra_bits_as_before():
+    params = hbmp.HBMP(32, detail_bits="auto").get_params(deep=False)
+    many = DataFacts(5000, images=True, n_classes=10)
+    plan = resolve(params, many)
+    assert (plan.detail_bits, plan.n_label_bits, plan.detail_total) == (4, 28, TIE_BREAKING)
+    assert plan.n_label_bits + plan.extra_bits == 48
+    assert resolve({**params, "n_bits": 31}, many).detail_bits == 0
+    assert resolve({**params, "detail_bits": 0}, many).extra_bits == 16

@@ -261,6 +261,16 @@ class Network(HashFunction):
         module, device = self._built()
         return self._scores(module, as_images(X), self.backbone_, device)
 
+    def project_with_features(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Scores, and the features of the layer before the head, from one pass."""
+        from hbmp.functions._shared.hashing import WithFeatures
+        from hbmp.images import as_images
+
+        module, device = self._built()
+        width = module.head.in_features + self.n_bits_
+        outputs = self._outputs(WithFeatures(module), width, as_images(X), self.backbone_, device)
+        return outputs[:, : self.n_bits_], outputs[:, self.n_bits_ :]
+
     def _scores(self, module: Any, images: Any, backbone: Any, device: str) -> NDArray[np.float32]:
         return self._outputs(module, module.head.out_features, images, backbone, device)
 

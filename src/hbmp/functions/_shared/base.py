@@ -159,6 +159,22 @@ class HashFunction(BaseEstimator):
         """
         raise NotImplementedError
 
+    def project_with_features(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Scores, and the feature vectors that detail bits describe.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d), float32, or Images
+            Features, or images where `takes_images`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, n_bits), float32
+        features : ndarray
+            X itself; of images the features before the last layer.
+        """
+        return self.project(X), X
+
     def bit_error(self, X: Any, targets: np.ndarray) -> float:
         """Fraction of target bits that the function does not reproduce (Fig. 1 f of the paper)."""
         return float(((self.project(X) >= 0) != (targets > 0)).mean())

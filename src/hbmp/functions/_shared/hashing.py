@@ -20,7 +20,24 @@ class Hashing(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Scores of a batch of inputs, (n, channels, height, width)."""
-        features = self.backbone(inputs)
+        return self.head(self.features(inputs))
+
+    def features(self, inputs: torch.Tensor) -> torch.Tensor:
+        """What the head reads, (n, n_features)."""
+        features: torch.Tensor = self.backbone(inputs)
         if self.mirror and not self.training:
             features = (features + self.backbone(inputs.flip(-1))) / 2  # the head is linear
-        return self.head(features)
+        return features
+
+
+class WithFeatures(nn.Module):
+    """Scores and, beside them, the features that the head reads, (n, bits + n_features)."""
+
+    def __init__(self, hashing: Hashing):
+        super().__init__()
+        self.hashing = hashing
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Both for a batch of inputs, from one pass through the backbone."""
+        features = self.hashing.features(inputs)
+        return torch.cat([self.hashing.head(features), features], dim=1)

@@ -2,7 +2,8 @@
 
 A hash function gives `n_bits` bit scores, then a score for each label where labels are learned. Labels vote on bits
 (`label_votes`), and a real-valued query adds what it is worth to agree with the labels it expects (`label_queries`).
-Detail bits follow (`detail`): they depend on the features and on the signs of the label bits alone.
+Detail bits follow (`detail`): they depend on the features, for images those of the layer before the last, and on the
+signs of the label bits alone.
 
     scores     (n, n_bits + labels)    of the hash function
     odds       (n, n_bits)             log-odds of the label bits: bit scores, blended with the votes
@@ -71,7 +72,7 @@ class BitEncoder:
         codes = target.book.codes[:, : plan.n_label_bits]
         if labels is not None:
             encoder.votes = make_votes(labels, target.affinity, codes, weights)
-        scores = encoder.scores(X)
+        scores, features = encoder.read(X, bool(plan.detail_bits))
         odds = encoder.odds_of(scores)
         if plan.dither:
             encoder.thresholds = thresholds(odds, plan.dither)
@@ -83,7 +84,7 @@ class BitEncoder:
         if plan.detail_bits:
             size = plan.detail_total_real / plan.detail_total
             with stage("detail bits"):
-                encoder.detail = DetailBits().fit(X, held, plan.detail_bits, size=size, random_state=seed)
+                encoder.detail = DetailBits().fit(features, held, plan.detail_bits, size=size, random_state=seed)
         return encoder
 
     @property
@@ -96,6 +97,13 @@ class BitEncoder:
         found, columns = self.function.project(X), self.layout
         return Scores(found[:, columns.bits], found[:, columns.labels])
 
+    def read(self, X, with_features: bool) -> tuple[Scores, np.ndarray]:
+        """Scores, and the features that detail bits describe; X where these are not needed."""
+        if not with_features:
+            return self.scores(X), X
+        (found, features), columns = self.function.project_with_features(X), self.layout
+        return Scores(found[:, columns.bits], found[:, columns.labels]), features
+
     def odds(self, X) -> np.ndarray:
         """Log-odds of the label bits, (n, n_bits)."""
         return self.odds_of(self.scores(X))
@@ -104,7 +112,8 @@ class BitEncoder:
         """Scores whose signs are the code."""
         if isinstance(self.function, Rebuilding):
             return self.function.bits(X)
-        return self._with_details(X, self.held(self.odds(X)))
+        scores, features = self.read(X, self.detail is not None)
+        return self._with_details(features, self.held(self.odds_of(scores)))
 
     def held(self, odds: np.ndarray) -> np.ndarray:
         """Log-odds held against the thresholds: what label bits take their signs from."""
@@ -120,14 +129,16 @@ class BitEncoder:
         """Scores of real-valued queries; they have the signs of `sign_scores`, see `Rebuilding.queries` for others."""
         if isinstance(self.function, Rebuilding):
             return self.function.queries(X)
-        scores = self.scores(X)
+        scores, features = self.read(X, self.detail is not None)
         odds = self.odds_of(scores)
         wanted = odds if self.queries is None else odds + self.queries.wanted(scores.labels)
-        return self._with_details(X, with_signs_of(wanted, self.held(odds)))
+        return self._with_details(features, with_signs_of(wanted, self.held(odds)))
 
-    def _with_details(self, X, label_scores: np.ndarray) -> np.ndarray:
+    def _with_details(self, features, label_scores: np.ndarray) -> np.ndarray:
         """Label scores, then detail scores."""
-        return label_scores if self.detail is None else np.hstack([label_scores, self.detail.project(X, label_scores)])
+        if self.detail is None:
+            return label_scores
+        return np.hstack([label_scores, self.detail.project(features, label_scores)])
 
 
 def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarray | None) -> HashFunction:

@@ -74,8 +74,9 @@ class HBMP(Hasher):
         Bits that are learned beside the `n_bits` and then dropped.
     detail_bits : int or "auto", default=0
         How many of the `n_bits` rank items within a class. They come last and encode what the label bits leave
-        unexplained of the features. "auto" chooses the number on held-out training rows; it is 0 without labels, for
-        images and below 200 rows. See docs/bits.md.
+        unexplained of the features, for images those of the layer before the last. "auto" chooses the number on
+        held-out training rows; for images it is an eighth from 32 bits on. It is 0 without labels and below 200 rows.
+        See docs/bits.md.
     label_share : float or "auto", default="auto"
         Weight of the votes of predicted labels in each bit, from 0 to 1. With 0 no label scores are learned.
     label_queries : bool or "auto", default="auto"

@@ -17,9 +17,10 @@
 | extra_bits      | 0                              | 0                     | many: up to 48 bits | 0                   |
 | normalise       | no                             | no                    | many: yes           | no                  |
 | item_weights    | none                           | "count"               | none                | "count"             |
-| detail_bits     | chosen, below 200 rows 0       | the same              | 0                   | 0                   |
+| detail_bits     | chosen, below 200 rows 0       | the same              | an eighth of 32 on  | the same            |
 
-The last row is what "auto" stands for; by default there are no detail bits.
+The last row is what "auto" stands for; by default there are no detail bits. To choose their number for images would
+train the network twice. So they get what features get where held-out rows are too few to choose.
 Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there
 are more than twice as many of them as labels. Only an "auto" function is dithered: a linear function that could not
 tell the classes apart lost by it. Without labels there is one decision: "auto" settings rebuild the features, any other
@@ -45,7 +46,7 @@ from hbmp.functions.linear import Linear
 from hbmp.functions.mlp import MLP
 from hbmp.images import is_images
 from hbmp.methods._shared.function import copied, function_for, suited_to
-from hbmp.methods.hbmp.detail_choice import DetailChoice
+from hbmp.methods.hbmp.detail_choice import FLOOR_FROM, DetailChoice
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 FEATURE_SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
@@ -229,7 +230,7 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
     trains = plan.function.by_gradients and facts.labelled
     usual: dict[str, Any] = dict.fromkeys(("contrast_share", "dither", "extra_bits"), 0)
     if trains and params["label_share"] != 0:
-        usual = _usual_objective(params, facts, plan.function)
+        usual = _usual_objective(params, facts, plan.function, plan.n_label_bits)
     chosen = {name: value if _is_auto(params[name]) else params[name] for name, value in usual.items()}
     if chosen["extra_bits"] and not plan.function.by_gradients:
         raise ValueError(
@@ -250,7 +251,9 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
     )
 
 
-def _usual_objective(params: Mapping[str, Any], facts: DataFacts, function: HashFunction) -> dict[str, Any]:
+def _usual_objective(
+    params: Mapping[str, Any], facts: DataFacts, function: HashFunction, n_label_bits: int
+) -> dict[str, Any]:
     """What "auto" stands for in the objective of functions trained by gradients."""
     found: dict[str, Any] = {"contrast_share": 0.0, "dither": 0.0, "extra_bits": 0}
     multi_label = facts.n_labels > 0
@@ -258,7 +261,7 @@ def _usual_objective(params: Mapping[str, Any], facts: DataFacts, function: Hash
         found["contrast_share"] = 0.25 if multi_label else 0.75
         nested = params["scheme"] != "constant" and not params["refine"]
         if facts.many_images and not multi_label and nested and function.pretrained:
-            found["extra_bits"] = max(0, LEAST_BITS - params["n_bits"])
+            found["extra_bits"] = max(0, LEAST_BITS - n_label_bits)
     elif multi_label:
         found["contrast_share"] = 0.5 if facts.n_rows >= FEW else 0.0
     else:
@@ -280,17 +283,17 @@ def _label_share(params: Mapping[str, Any], facts: DataFacts) -> float | None:
 
 def _with_details(plan: Plan, given, facts: DataFacts) -> Plan:
     """The number of detail bits, or "auto" where it is chosen on held-out rows."""
-    possible = facts.labelled and not facts.images
-    if _is_auto(given):
-        return replace(plan, detail_bits="auto" if possible and facts.n_rows >= FEWEST else 0)
-    if given and not possible:
-        reason = (
-            "Detail bits are learned from feature vectors, found images."
-            if facts.images
-            else "Without labels every bit is learned from the features already."
+    if not facts.labelled and not _is_auto(given) and given:
+        raise ValueError(
+            "Without labels every bit is learned from the features already. Leave detail_bits at 0, or use 'auto'."
         )
-        raise ValueError(f"{reason} Leave detail_bits at 0, or use 'auto'.")
-    return plan.with_details(DetailChoice(int(given)))
+    if not _is_auto(given):
+        return plan.with_details(DetailChoice(int(given)))
+    if not facts.labelled or facts.n_rows < FEWEST:
+        return replace(plan, detail_bits=0)
+    if not facts.images:
+        return replace(plan, detail_bits="auto")
+    return plan.with_details(DetailChoice(plan.n_bits // 8 if plan.n_bits >= FLOOR_FROM else 0))
 
 
 def _inference(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
