@@ -264,7 +264,7 @@ def pictures(digits):
 
 
 def test_details_of_a_network_come_from_the_layer_before_its_head(pictures):
-    images, y, model = pictures
+    images, _, model = pictures
     scores, features = model.function_.project_with_features(images)
     np.testing.assert_allclose(scores, model.function_.project(images), atol=1e-4)
     head = [model.function_.weights_[f"head.{name}"] for name in ("weight", "bias")]
