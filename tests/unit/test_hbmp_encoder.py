@@ -21,7 +21,7 @@ def two_kinds():
     X = (rng.standard_normal((120, 6)) + 1.2 * np.eye(3, 6)[y]).astype(np.float32)
     affinity = SameClass().fit(None, y)
     book = infer_codes(affinity, 8)
-    return X, y, Target(TargetSettings(0.0, 0.0, False), affinity, book)
+    return X, y, Target(TargetSettings(0.0, False), affinity, book)
 
 
 def plan_of(**settings):
