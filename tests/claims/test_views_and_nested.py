@@ -1,4 +1,4 @@
-"""What CIBHash, CroVCA and NHL promise: views that agree, codes that do not collapse, prefixes that are codes."""
+"""What CIBHash, CroVCA, OH and NHL promise: views that agree, codes that do not collapse, prefixes that are codes."""
 
 import math
 
@@ -13,7 +13,7 @@ from labelled_samples import labelled_samples
 import hbmp
 from hbmp._training.loop import ArrayBatches, Recipe, seeded, train
 from hbmp.functions import Linear, Network
-from hbmp.methods import cibhash, crovca, nhl
+from hbmp.methods import cibhash, crovca, nhl, oh
 from hbmp.methods._shared.views import two_views
 
 # Views
@@ -145,7 +145,7 @@ def test_labels_make_the_views_of_crovca(kind):
     assert found[False] > 0.8
 
 
-@pytest.mark.parametrize("name", ["cibhash", "crovca"])
+@pytest.mark.parametrize("name", ["cibhash", "crovca", "oh"])
 def test_codes_without_labels_keep_neighbours(name):
     X, _ = labelled_samples("classes")
     model = hbmp.get_method(name)(16, function=Linear(epochs=30), random_state=0).fit(X)
@@ -153,6 +153,64 @@ def test_codes_without_labels_keep_neighbours(name):
     random = hbmp.get_method("lsh")(16, random_state=0).fit(X).transform(np.random.default_rng(0).permutation(X))
     recalls = [hbmp.metrics.neighbour_recall(c[200:], c[:200], X[200:], X[:200], k=10) for c in (codes, random)]
     assert recalls[0] > 2.5 * recalls[1]
+
+
+# OH
+
+
+def overview_problem(seed, n=4, n_memory=6, n_bits=8, n_numbers=3):
+    """Bits and continuous vectors of a batch and of a memory; sample i of the batch is entry i of the memory."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(count):
+        bits = torch.from_numpy(rng.choice([-1.0, 1.0], (count, n_bits)).astype(np.float32))
+        numbers = torch.from_numpy(rng.standard_normal((count, n_numbers)).astype(np.float32))
+        return bits, torch.nn.functional.normalize(numbers, dim=1)
+
+    return *drawn(n), drawn(n_memory), torch.arange(n)[:, None] != torch.arange(n_memory)
+
+
+@quick
+@given(SEEDS, st.sampled_from([0.2, 1.0]))
+def test_an_overview_is_the_mean_of_all_others_by_hamming_distance(seed, temperature):
+    bits, continuous, (stored_bits, stored), others = overview_problem(seed)
+    found = oh.overview(bits, continuous, (stored_bits, stored), others, temperature, 0.5)
+    for i in range(4):
+        total = torch.zeros(3)
+        for j in range(6):
+            if i != j:
+                distance = int((bits[i] != stored_bits[j]).sum())
+                total += math.exp((1 - distance / 8) / temperature) * stored[j]
+        expected = total / total.norm() + 0.5 * continuous[i]
+        torch.testing.assert_close(found[i], expected / expected.norm(), rtol=1e-3, atol=1e-4)
+
+
+@quick
+@given(SEEDS)
+def test_overviews_contrast_with_the_memory_and_with_the_batch(seed):
+    _, first, (_, stored), others = overview_problem(seed)
+    second = first.flip(0)
+    found = oh.contrast(first, second, stored, others, 0.2)
+    for i in range(4):
+        right = math.exp(float(first[i] @ second[i]) / 0.2)
+        memory = sum(math.exp(float(first[i] @ stored[j]) / 0.2) for j in range(6) if j != i)
+        batch = sum(math.exp(float(first[i] @ second[j]) / 0.2) for j in range(4))
+        expected = -math.log(right / (right + memory)) - math.log(right / batch)
+        assert float(found[i]) == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_the_overview_trains_the_bits_and_an_empty_memory_is_no_obstacle():
+    loss = oh.OH(8, n_continuous=3, memory=20).make_loss(np.zeros((30, 0), np.float32), 0)
+    with seeded(0):
+        scores = torch.randn(30, 2, 11, requires_grad=True)
+        for rows in torch.arange(30).split(10):
+            value = loss(scores[rows], rows)
+            assert torch.isfinite(value)
+    value.backward()
+    gradient = scores.grad[20:]
+    assert gradient[:, 0, :8].abs().sum() > 0  # through the distances alone
+    assert not gradient[:, 1].any()  # the other view is what the first must agree with
+    assert loss.memory.seen.all()
 
 
 # NHL
@@ -231,7 +289,7 @@ def test_wrong_settings_of_nhl_are_refused(given_settings, message):
         nhl.NHL(8, **given_settings).fit(X, y)
 
 
-@pytest.mark.parametrize("name", ["cibhash", "crovca", "nhl"])
+@pytest.mark.parametrize("name", ["cibhash", "crovca", "nhl", "oh"])
 def test_networks_on_images_take_them(name):
     images = np.random.default_rng(0).integers(0, 256, (12, 16, 16, 3), dtype=np.uint8)
     model = hbmp.get_method(name)(8, function=Network(**Network.smoke), random_state=0).fit(images, np.arange(12) % 3)

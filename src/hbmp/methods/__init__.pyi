@@ -26,6 +26,7 @@ from hbmp.methods.lsh import LSH as LSH
 from hbmp.methods.mdsh import MDSH as MDSH
 from hbmp.methods.mihash import MIHash as MIHash
 from hbmp.methods.nhl import NHL as NHL
+from hbmp.methods.oh import OH as OH
 from hbmp.methods.orthohash import OrthoHash as OrthoHash
 from hbmp.methods.pca_rotation import PCARotation as PCARotation
 from hbmp.methods.pca_sign import PCASign as PCASign

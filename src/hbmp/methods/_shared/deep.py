@@ -40,6 +40,11 @@ class DeepHasher(Hasher):
         """The loss as a torch module, from the 0/1 labels (n, c) of the training set and a seed for its own draws."""
         raise NotImplementedError
 
+    @property
+    def n_scores(self) -> int:
+        """Scores to train: the bits. A method that needs more for its loss drops them in `finish`."""
+        return self.n_bits
+
     def prepare(self, X: Any, labels: np.ndarray, seed: int) -> None:
         """What a method learns before its loss is made. Most methods learn nothing before."""
 
@@ -68,7 +73,7 @@ class DeepHasher(Hasher):
         with seeded(seed):
             loss = self.make_loss(labels, seed)
         inputs = self.loss_inputs(X, labels)
-        self.function_.learn(X, loss, *inputs, n_bits=self.n_bits, random_state=draw_seed(rng))
+        self.function_.learn(X, loss, *inputs, n_bits=self.n_scores, random_state=draw_seed(rng))
         self.finish(loss)
 
     def _project(self, X):
