@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hbmp import encoders
+from hbmp._core import catalog
 from hbmp.app.settings import read_value
 from hbmp.encoders import Encoder
 from hbmp.methods import make_piece
@@ -17,8 +18,10 @@ def encoder_of(takes: str, encoder: str | None, backbone: str | None = None, *, 
     if backbone is not None and takes == "texts":
         raise ValueError("--backbone is for pictures; choose the encoder of texts with --encoder.")
     name = read_value(encoder or backbone or _DEFAULTS[takes])
-    if isinstance(name, list):  # a backbone with settings: ["alexnet", {"pretrained": "alexnet.pth"}]
-        found: Encoder = encoders.get("image_backbone", backbone=make_piece("backbones", name))
+    if isinstance(name, list) and name[0] in catalog.names("encoders"):  # with settings: ["gist", {"size": 256}]
+        found: Encoder = make_piece("encoders", name)
+    elif isinstance(name, list):  # a backbone with settings: ["alexnet", {"pretrained": "alexnet.pth"}]
+        found = encoders.get("image_backbone", backbone=make_piece("backbones", name))
     else:
         found = encoders.get(str(name))
     if isinstance(found, encoders.Custom):

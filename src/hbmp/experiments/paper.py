@@ -244,7 +244,7 @@ def nus(protocol: str, *, stand_in_protocol: str) -> tuple[DataSource, ...]:
 
 
 def labelme() -> tuple[DataSource, ...]:
-    """22K LabelMe, or GIST descriptors of as many other images.
+    """22K LabelMe, GIST of its pictures computed here, or GIST descriptors of as many other images.
 
     Returns
     -------
@@ -254,12 +254,14 @@ def labelme() -> tuple[DataSource, ...]:
     Examples
     --------
     >>> from hbmp.experiments.paper import labelme
-    >>> labelme()[1].data
-    'gist22k'
+    >>> [source.data for source in labelme()]
+    ['labelme', 'labelme-gist', 'gist22k']
     """
     stand_in = "GIST of 22,019 other images standing in for 22K LabelMe"
+    compute = "With the pictures alone, `hbmp features PICTURES --encoder gist -o DATA/labelme-gist/features.npy`."
     return (
-        DataSource("labelme", "labelme", "Request the GIST descriptors from the authors of 22K LabelMe."),
+        DataSource("labelme", "labelme", "`hbmp fetch labelme` gets the GIST descriptors of its authors."),
+        DataSource("labelme-gist", "labelme", compute, stand_in="GIST of the pictures of 22K LabelMe computed here"),
         DataSource("gist22k", "labelme", "Compute GIST of 22,019 images.", stand_in=stand_in, other_items=True),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 EXAMPLE = "hbmp features texts.parquet --column body -o x.npy"
 ENCODER = (
     "texts: wordllama (default, fast), minilm, a sentence-transformers model as ORG/NAME, or your own function as "
-    "package.module:function; pictures: a backbone"
+    "package.module:function; pictures: gist, or a backbone"
 )
 
 
