@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import socket
 import struct
 import subprocess
@@ -108,6 +109,15 @@ def test_items_their_pictures_and_random_ones(digits):
     refused(http.get("/items/1797/picture"), 404, "There is no item 1797.")
     refused(http.get("/items/seven"), 404, "There is no item 'seven'")
     refused(http.post("/search", json={"id": 5000}), 404, "There is no item 5000")
+
+
+def test_the_first_results_of_a_sample_are_described(digits):
+    http, X, _, model, _ = digits
+    told = http.get("/first-results").json()["sentence"]
+    codes = model.transform(X)
+    assert re.search(r"^Of the first ten results, (9\d|100) % are of the right kind\.", told), told
+    assert f"{len(X):,} items have {hbmp.metrics.distinct_codes(codes):,} distinct codes." in told
+    assert "should be found" not in told  # this database keeps no vectors
 
 
 def test_codes_and_map_show_the_code_book(digits):

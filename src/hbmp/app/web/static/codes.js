@@ -16,7 +16,13 @@ export async function openCodes(info, choose) {
   } catch (error) {
     $("card-book").querySelector("p").textContent = error.message;
   }
-  await followMap(info, choose);
+  await Promise.all([tellFirstResults(), followMap(info, choose)]);
+}
+
+// How good the first ten results are, measured on a sample of the items.
+async function tellFirstResults() {
+  const { sentence } = await get("first-results");
+  $("first-results").textContent = sentence ? `${sentence} Measured by searching a sample of the items among the others.` : "";
 }
 
 function drawCodes() {
