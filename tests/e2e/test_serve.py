@@ -113,7 +113,7 @@ def test_items_their_pictures_and_random_ones(digits):
 
 def test_the_first_results_of_a_sample_are_described(digits):
     http, X, _, model, _ = digits
-    told = http.get("/first-results").json()["sentence"]
+    told = http.get("/codes").json()["first_results"]
     codes = model.transform(X)
     assert re.search(r"^Of the first ten results, (9\d|100) % are of the right kind\.", told), told
     assert f"{len(X):,} items have {hbmp.metrics.distinct_codes(codes):,} distinct codes." in told

@@ -1,6 +1,6 @@
 """The routes: JSON to queries, queries to a `Collection`, results to JSON; and the page.
 
-    POST /encode /search /search/batch            GET /info /facets /codes /first-results /map
+    POST /encode /search /search/batch            GET /info /facets /codes /map
     GET /items/random /items/{id} /items/{id}/picture
     POST /items /items/remove  DELETE /items/{id}     with a token only, see `changes`
     GET /healthz /metrics /openapi.json /docs     GET /  the page
@@ -31,9 +31,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import hbmp
 from hbmp.app.web import schema
 from hbmp.app.web.changes import Changes, add_changes
-from hbmp.app.web.codes import CodeMap, class_codes
+from hbmp.app.web.codes import CodeMap, codes_tab
 from hbmp.app.web.connections import log_full_handles_once
-from hbmp.app.web.first_sight import first_sight
 from hbmp.app.web.hosts import KnownHosts
 from hbmp.app.web.limits import Gate, Limits, check_image, read_body, refusal
 from hbmp.app.web.measures import MEDIA_TYPE, Measured, Measures
@@ -156,13 +155,8 @@ def create_app(
 
     @app.get("/codes")
     async def codes() -> Response:
-        """Codes of the classes, affinity and approximation, distances, and the residual after each bit."""
-        return JSONResponse(await in_thread(class_codes, collection.database))
-
-    @app.get("/first-results")
-    async def first_results() -> Response:
-        """A sentence about the first ten results of a sample of items: right kind, right ones, codes, ties."""
-        return JSONResponse({"sentence": await in_thread(first_sight, collection.database)})
+        """Codes of the classes, affinity and approximation, distances, residuals; what first results are like."""
+        return JSONResponse(await in_thread(codes_tab, collection.database))
 
     @app.get("/map")
     async def whole_map() -> Response:

@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 
 from hbmp import hamming
+from hbmp.app.web.first_sight import first_sight
 from hbmp.app.web.looks import roles
 from hbmp.database import Database
 
 _CLASSES = 60  # shown at most: the largest classes
 _SAMPLED = 20_000  # items in a majority vote
 _MAPPED = 2_000  # items on the map
+
+
+def codes_tab(database: Database) -> dict[str, Any]:
+    """Everything on the tab but the map."""
+    return {**class_codes(database), "first_results": first_sight(database)}
 
 
 def class_codes(database: Database) -> dict[str, Any]:

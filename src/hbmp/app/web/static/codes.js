@@ -16,13 +16,7 @@ export async function openCodes(info, choose) {
   } catch (error) {
     $("card-book").querySelector("p").textContent = error.message;
   }
-  await Promise.all([tellFirstResults(), followMap(info, choose)]);
-}
-
-// How good the first ten results are, measured on a sample of the items.
-async function tellFirstResults() {
-  const { sentence } = await get("first-results");
-  $("first-results").textContent = sentence ? `${sentence} Measured by searching a sample of the items among the others.` : "";
+  await followMap(info, choose);
 }
 
 function drawCodes() {
@@ -34,6 +28,8 @@ function drawCodes() {
   const longest = Math.max(3, ...data.names.map((name) => name.length));
   $("codes").style.setProperty("--axis", `min(${(longest * 0.6 + 0.8).toFixed(1)}em, ${innerWidth < 560 ? 12 : 18}em)`);
   $("codes-note").textContent = notes.join(" ");
+  const first = data.first_results;
+  $("first-results").textContent = first ? `${first} Measured by searching a sample of the items among the others.` : "";
   drawMatrix("card-wanted", data.affinity, -1, 1);
   const peak = data.rebuilt ? Math.max(1, ...data.rebuilt.flat().map(Math.abs)) : 1;
   drawMatrix("card-rebuilt", data.rebuilt, -peak, peak);
