@@ -130,7 +130,7 @@ def line(name: str, facts: dict, peer_name: str, peer: dict) -> str:
     )
 
 
-def table(kept: dict, peer_name: str) -> str:
+def table(kept: dict, peer_name: str = "itq") -> str:
     """The numbers as Markdown, fastest first."""
     setting, about, found = kept["setting"], kept["machine"], kept["methods"]
     peer = found[peer_name]["seconds"]

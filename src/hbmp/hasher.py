@@ -373,7 +373,7 @@ def list_methods() -> list[str]:
     Examples
     --------
     >>> import hbmp
-    >>> hbmp.list_methods()[:3]
-    ['bihalf', 'cca_itq', 'cnnh']
+    >>> [name for name in hbmp.list_methods() if "itq" in name]
+    ['cca_itq', 'itq']
     """
     return list(catalog.names("methods"))

@@ -104,6 +104,15 @@ def calibrate(rows: NDArray[np.floating], *, rate: float, random_state: int = 0)
     Returns
     -------
     Calibration
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.dedup import calibrate
+    >>> rows = np.random.default_rng(0).standard_normal((1000, 32))
+    >>> rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    >>> calibrate(rows, rate=1e-6).threshold > calibrate(rows, rate=1e-4).threshold
+    True
     """
     if not 0 < rate < 1:
         raise ValueError(f"The rate of false positives is a share of the pairs, between 0 and 1; found {rate}.")
