@@ -1,11 +1,12 @@
 """Prefixes: one 128-bit HBMP cut to shorter lengths, against codes trained for each length and against NHL.
 
     python benchmarks/prefixes.py run SUITE_DATA      writes results/prefixes.jsonl
-    python benchmarks/prefixes.py table               prints the table of docs/peers.md
+    python benchmarks/prefixes.py table               prints the tables of docs/codes.md
 
 A prefix of HBMP has the weights that its code book gives for that length (`codebook_.weights_for(k)`), shrunk as the
 model shrinks its own. HBMP chooses the feature share of its affinity on held-out training rows for the length that it
-is fitted for; "short" is a 128-bit model with the share that the fit for 16 bits chose. NHL trains all lengths at once.
+is fitted for, and dithers codes of many bits per class; "short" is a 128-bit model with the share and the dither of the
+fit for 16 bits. NHL trains all lengths at once.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import numpy as np
 from suite_cells import Rows
 
 RESULTS = Path(__file__).parents[1] / "results" / "prefixes.jsonl"
-SETS = ("cifar", "kinds", "news-wide")
-SHORT = 16  # bits for which the feature share of "prefix, short" is chosen
+SETS = ("cifar", "voc-objects", "news-wide", "complaints", "newsgroups", "reuters", "kinds")
+SHORT = 16  # bits whose feature share and dither "short" has
 BITS = (8, 16, 32, 64, 128)
 NAMES = {
     "prefix": "prefix of 128 bits",
-    "short": "the same, affinity chosen for 16 bits",
+    "short": "prefix, settings of 16 bits",
     "separate": "trained for the length",
     "nhl": "NHL",
 }
@@ -78,8 +79,8 @@ def measure(rows: Rows, seed: int):
         model, codes, seconds = fitted("hbmp", length)
         yield "separate", length, map_of(codes, rows, model.bit_weights_), seconds
         if length == SHORT:
-            share = model.plan_.feature_share
-    nested, codes, seconds = fitted("hbmp", longest, feature_share=share)
+            settings = {name: getattr(model.plan_, name) for name in ("feature_share", "dither")}
+    nested, codes, seconds = fitted("hbmp", longest, **settings)
     for length in BITS:
         yield "short", length, map_of(codes[:, :length], rows, weights_for(nested, length)), seconds
 
@@ -106,25 +107,39 @@ def stored() -> list[dict]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
-def table(lines: list[dict]) -> str:
-    """Mean mAP over seeds: one row per set and kind, one column per length; then the prefix less the others."""
+def means_of(lines: list[dict]) -> dict[tuple[str, str, int], float]:
+    """{(set, kind, bits): mean mAP over seeds}"""
     found: dict = {}
     for line in lines:
         found.setdefault((line["set"], line["kind"], line["bits"]), []).append(line["map"])
-    means = {key: float(np.mean(values)) for key, values in found.items()}
-    sets = [name for name in SETS if (name, "prefix", max(BITS)) in means]
+    return {key: float(np.mean(values)) for key, values in found.items()}
+
+
+def sets_of(lines: list[dict]) -> list[str]:
+    """The sets that were measured, in the order of SETS."""
+    measured = {line["set"] for line in lines}
+    return [*(name for name in SETS if name in measured), *sorted(measured - set(SETS))]
+
+
+def table(lines: list[dict]) -> str:
+    """Mean mAP over seeds: one row per set and kind, one column per length."""
+    means = means_of(lines)
     out = ["| set | codes | " + " | ".join(f"{bits} bits" for bits in BITS) + " |", "|:---|:---|" + "---:|" * len(BITS)]
-    for name in sets:
+    for name in sets_of(lines):
         for kind, shown in NAMES.items():
             out.append(f"| {name} | {shown} | " + " | ".join(f"{means[name, kind, bits]:.3f}" for bits in BITS) + " |")
-    leads = [(ours, other) for ours in ("prefix", "short") for other in ("separate", "nhl")]
-    for ours, other in leads:
-        lead = [100 * np.mean([means[name, ours, b] - means[name, other, b] for name in sets]) for b in BITS]
-        out.append(
-            f"| mean | {NAMES[ours]}, less {NAMES[other]}, points | "
-            + " | ".join(f"{value:+.1f}" for value in lead)
-            + " |"
-        )
+    return "\n".join(out)
+
+
+def lead_table(lines: list[dict]) -> str:
+    """Points by which prefixes lead: the mean over sets, and the least of them in brackets."""
+    means, sets = means_of(lines), sets_of(lines)
+    out = ["| points | " + " | ".join(f"{bits} bits" for bits in BITS) + " |", "|:---|" + "---:|" * len(BITS)]
+    for ours in ("prefix", "short"):
+        for other in ("separate", "nhl"):
+            leads = [[100 * (means[name, ours, b] - means[name, other, b]) for name in sets] for b in BITS]
+            cells = " | ".join(f"{np.mean(lead):+.1f} ({min(lead):+.1f})" for lead in leads)
+            out.append(f"| {NAMES[ours]}, less {NAMES[other]} | {cells} |")
     return "\n".join(out)
 
 
@@ -135,12 +150,12 @@ def main() -> None:
     runs.add_argument("folder", type=Path, help="what suite_data.py wrote")
     runs.add_argument("--sets", nargs="+", default=SETS)
     runs.add_argument("--seeds", nargs="+", type=int, default=[0])
-    commands.add_parser("table", help="print the table")
+    commands.add_parser("table", help="print the tables")
     given = parser.parse_args()
     if given.command == "run":
         run(given.folder, given.sets, given.seeds)
     else:
-        print(table(stored()))
+        print(table(stored()), lead_table(stored()), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from suite_scores import complete, mean_scores, per_variant, ranks, regret
+from suite_scores import OURS, complete, mean_scores, per_variant, ranks, regret
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "suite.jsonl"
@@ -52,6 +52,26 @@ def rank_table(lines: list[dict], measure: str, bits: int | None = None) -> str:
         + f"\n\nFirst on {first} of {len(rows)} sets, within 0.3 points of the first on {near}; "
         + f"margin {points(np.mean(margins))} on average, {points(min(margins))} at worst.\n"
     )
+
+
+def method_table(lines: list[dict], measure: str, bits: int) -> str:
+    """All methods, the best mean rank first: rank, first places, and points behind the best method of each set."""
+    scores = mean_scores(lines, measure, [bits])
+    rows = []
+    for name in {name for found in scores.values() for name in found}:
+        sets = [found for found in scores.values() if name in found and OURS in found]
+        if not sets:
+            continue
+        places = [1 + sum(value > found[name] for value in found.values()) for found in sets]
+        behind = [100 * (max(found.values()) - found[name]) for found in sets]
+        lead = [100 * (found[OURS] - found[name]) for found in sets]
+        rows.append((np.mean(places), name, places.count(1), len(sets), np.mean(behind), max(behind), np.mean(lead)))
+    head = ["method", "sets", "mean rank", "first", "behind the best", "at worst", f"{OURS} leads by"]
+    shown = [
+        [name, n_sets, f"{rank:.1f}", first, f"{behind:.1f}", f"{worst:.1f}", "—" if name == OURS else points(lead)]
+        for rank, name, first, n_sets, behind, worst, lead in sorted(rows)
+    ]
+    return table(head, shown) + "\n"
 
 
 def regret_tables(lines: list[dict], measure: str, base: str | None = None, bits: Iterable[int] | None = None) -> str:
@@ -109,7 +129,7 @@ def page(lines: list[dict], variants: list[dict], facts: dict[str, dict]) -> str
     lines = [line for line in lines if line["split"] == "test"]
     bits = sorted({line["bits"] for line in lines})
     seeds = sorted({line["seed"] for line in lines})
-    sections = [
+    sections = [f"## {n_bits} bits, all methods\n\n{method_table(lines, 'own', n_bits)}" for n_bits in bits] + [
         f"## {n_bits} bits, {name}\n\n{rank_table(lines, measure, n_bits)}"
         for n_bits in bits
         for measure, name in (("own", "own distance"), ("real", "real-valued queries"), ("new_own", "new rows only"))
@@ -148,7 +168,9 @@ def page(lines: list[dict], variants: list[dict], facts: dict[str, dict]) -> str
             "",
             "mAP covers the full ranking of the database, which holds the training rows and new rows; ties are "
             "averaged. A multi-label row is relevant when it shares a label with the query. The margin is the "
-            f"difference to the best other method in points. Seeds: {', '.join(map(str, seeds)) or 'none yet'}.",
+            "difference to the best other method in points. Methods that take one class per row have no scores on "
+            "multi-label sets, so that their means cover fewer sets. "
+            f"Seeds: {', '.join(map(str, seeds)) or 'none yet'}.",
             "",
             *sections,
         ]
@@ -168,6 +190,7 @@ def add_commands(commands, read_lines: Callable[[Path], list[dict]]) -> None:
         for n_bits in options.bits or sorted({line["bits"] for line in lines}):
             for measure in options.measure:
                 print(f"{n_bits} bits, {measure}\n\n{rank_table(lines, measure, n_bits)}")
+                print(method_table(lines, measure, n_bits))
         for line in lines:
             if "failed" in line:
                 print(f"failed: {line['key']}: {line['failed']}")

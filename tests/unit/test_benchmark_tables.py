@@ -33,3 +33,10 @@ def test_no_method_failed_to_fit_fifty_thousand_rows():
     timed = json.loads((ROOT / "results" / "benchmark-fits.json").read_text())["methods"]
     assert len(timed) >= 28
     assert not [name for name, facts in timed.items() if "failed" in facts or facts["seconds"] > 600]
+
+
+def test_the_page_of_codes_shows_the_stored_lines(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import codes_page
+
+    assert codes_page.page() == (ROOT / "docs" / "codes.md").read_text(), "run `python benchmarks/codes_page.py`"

@@ -94,6 +94,17 @@ def test_rank_and_margin_are_against_the_best_other_method():
     assert row["margin"] == pytest.approx(-2)
 
 
+def test_methods_are_ranked_over_the_sets_that_they_have():
+    from suite_report import method_table
+
+    scores = {"a": {"itq": 0.2, "csq": 0.6, "hbmp": 0.5}, "b": {"itq": 0.3, "hbmp": 0.4}}
+    lines = [line(held, name, own, own) for held, found in scores.items() for name, own in found.items()]
+    rows = [row.split(" | ") for row in method_table(lines, "own", 16).splitlines()[2:]]
+    assert [row[0].strip("| ") for row in rows] == ["csq", "hbmp", "itq"]
+    assert rows[1][1:6] == ["2", "1.5", "1", "5.0", "10.0"]
+    assert [row[-1].strip(" |") for row in rows] == ["-10.0", "—", "+20.0"]
+
+
 def test_a_set_without_every_variant_takes_no_part_in_regret():
     from suite_scores import complete
 
