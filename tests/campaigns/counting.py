@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-CAMPAIGNS = ("kills", "together", "damage", "brute_force", "threads", "crowd", "hostile", "lines")
+CAMPAIGNS = ("kills", "together", "damage", "forged", "brute_force", "threads", "crowd", "hostile", "lines")
 
 
 class Broken(AssertionError):

@@ -13,7 +13,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "campaigns.py"
 SLICE = {
-    "kills": 13, "together": 100, "damage": 450, "brute_force": 300,
+    "kills": 13, "together": 100, "damage": 450, "forged": 70, "brute_force": 300,
     "threads": 60, "crowd": 128, "hostile": 40, "lines": 10,
 }  # fmt: skip
 

@@ -24,12 +24,16 @@ def warm_up() -> None:
     """Load what the writers need before the first fork."""
     import faiss  # noqa: F401
     import pyarrow.parquet  # noqa: F401
+    import safetensors.torch  # noqa: F401
+    import scipy.io  # noqa: F401
+    import torch
 
     import hbmp.app.card
     import hbmp.encode
     import hbmp.evaluation.one_model
     import hbmp.experiments.store
 
+    torch.set_num_threads(1)  # a forked process must not wait for the threads of another
     lsh(8).transform(X)
     hbmp.Index(8).add(CODES[8]).search(CODES[8][:1], 1)
     hbmp.Database.build(lsh(8), X)

@@ -33,14 +33,22 @@ def as_features(values, source) -> np.ndarray:
     return values if values.dtype in (np.float16, np.float32) else np.asarray(values, dtype=np.float32)
 
 
+def as_names(arrays: dict, source) -> tuple[str, ...]:
+    """The names of the labels, from `classes` or `label_names`; none where there are neither."""
+    named = arrays.get("classes", arrays.get("label_names", ()))
+    if np.ndim(named) != 1:
+        raise ValueError(f"The names of labels must be a list; those of {source} have shape {np.shape(named)}.")
+    return tuple(str(name) for name in named)
+
+
 def as_labels(values, source) -> np.ndarray:
     """Labels as (n,) classes, or (n, c) 0/1 as uint8."""
     values = np.asarray(values)
-    if values.ndim == 1:
+    if values.ndim == 1 and values.dtype.kind in "biufUO":
         return values
     if values.ndim != 2 or values.dtype.kind not in "fiub" or not ((values == 0) | (values == 1)).all():
         raise ValueError(
-            f"Labels must be (n,) classes or an (n, labels) matrix of 0 and 1; "
+            f"Labels must be (n,) classes, as numbers or texts, or an (n, labels) matrix of 0 and 1; "
             f"the labels of {source} are {values.dtype} of shape {values.shape}."
         )
     return values.astype(np.uint8)

@@ -106,13 +106,18 @@ def _range_of(response, have: int) -> tuple[int, int | None]:
     """(offset of the answer in the file, size of the whole file if known)."""
     length = response.headers.get("Content-Length", "")
     if response.status != 206:
-        return 0, int(length) if length.isdecimal() else None
+        return 0, _number(length)
     unit, _, rest = response.headers.get("Content-Range", "").partition(" ")
     span, _, total = rest.partition("/")
     start = span.partition("-")[0]
     if unit != "bytes" or start != str(have):
         raise _Broken(f"requested bytes from {have}, the answer begins at {start or 'nowhere'}")
-    return have, int(total) if total.isdigit() else None
+    return have, _number(total)
+
+
+def _number(text: str) -> int | None:
+    """The number of bytes in a header, None where there is none that a file can have."""
+    return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
 def _check_unchanged(response, part: Path, start: int) -> None:

@@ -83,7 +83,7 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
         return {
             "class": name,
             "params": {name: _encode(item, arrays, f"{key}.{name}") for name, item in kept.items()}
-            | {name: {"left_out": _name_of(item)} for name, item in params.items() if name not in kept},
+            | {name: {"left_out": name_of_code(item)} for name, item in params.items() if name not in kept},
             "state": {name: _encode(item, arrays, f"{key}.{name}") for name, item in state.items()},
         }
     raise ValueError(f"{key} is a {type(value).__name__}, which a saved model cannot hold.")
@@ -102,7 +102,8 @@ def _parts(obj) -> tuple[dict, dict]:
     return obj.get_params(deep=False), learned
 
 
-def _name_of(value) -> str:
+def name_of_code(value) -> str:
+    """The name of a function, or of the class of an object, that a saved model keeps in its place."""
     if isinstance(value, LeftOut):
         return value.name
     if hasattr(value, "__qualname__"):  # a function

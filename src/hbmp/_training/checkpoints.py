@@ -54,11 +54,10 @@ class Checkpoints:
             return None
         try:
             header, tensors, verified = _read(self.path.read_bytes())
-            found = json.loads(header["about"])
-            self._check(found)
+            self._check(_from_json(header, "about"))
             if not verified:
                 raise _Damaged("it has no SHA-256 digest")
-            return _unflatten(json.loads(header["state"]), tensors)
+            return _from_json(header, "state", tensors)
         except _Damaged as error:
             raise ValueError(
                 f"The checkpoint {self.path} is damaged: {error}. Remove it to start this training afresh."
@@ -113,6 +112,18 @@ def _read(data: bytes) -> tuple[dict[str, str], dict, bool]:
         return header, load(data), bool(place.stop)
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _Damaged(f"it cannot be read ({error})") from error
+
+
+def _from_json(header: dict[str, str], name: str, tensors: dict | None = None) -> dict:
+    """A dict of the header; with tensors, as `save` was given it."""
+    try:
+        found = json.loads(header[name])
+        found = found if tensors is None else _unflatten(found, tensors)
+        if not isinstance(found, dict):
+            raise TypeError(f"{name} is a {type(found).__name__}")
+        return found
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _Damaged(f"its {name} cannot be read ({error})") from error
 
 
 def _flatten(value, tensors: dict, key: str):

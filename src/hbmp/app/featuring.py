@@ -1,19 +1,22 @@
 """Vectors of texts or images in a .npy file, a block of items at a time; a run that was stopped can be resumed.
 
     x.npy.part        the vectors so far, in a file of the final size
-    x.npy.part.json   the number of finished rows, and what identifies the run
+    x.npy.part.json   the number of finished rows, their checksum, and what identifies the run
+    .x.npy.lock       while a run is under way
 
-The part becomes `x.npy` when its last row is written, so that no reader sees half of it.
+The part becomes `x.npy` when its last row is written, so that no reader sees half of it. Finished rows that do not
+match their checksum are computed again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from hbmp.app.outputs import new_npy
 from hbmp.encoders import Encoder
 
 _SECONDS = 5.0  # between two notes of progress
+_ROWS = 4096  # per step of a checksum
 
 
 @dataclass(frozen=True)
@@ -47,15 +51,22 @@ def stamp_of(*parts: object) -> str:
 
 def write_features(encoder: Encoder, items: ItemSource, path: str | Path, *, dtype: str, progress: bool = False) -> int:
     """Encode every item and write the array (n, n_features); the number of rows that an earlier run had finished."""
+    path = Path(path)
+    shape = (items.n, encoder.n_features)
+    run = stamp_of(items.stamp, encoder.about(), encoder.code(), dtype, shape)
+    with _alone(path):
+        return _write(encoder, items, path, np.dtype(dtype), shape, run, progress)
+
+
+def _write(
+    encoder: Encoder, items: ItemSource, path: Path, dtype: np.dtype, shape: tuple[int, int], run: str, progress: bool
+) -> int:
     from tqdm import tqdm
 
-    path = Path(path)
     part, note = _parts_of(path)
-    shape = (items.n, encoder.n_features)
-    run = stamp_of(items.stamp, encoder.about(), dtype, shape)
-    done = _finished_rows(part, note, run, path, items.rows)
+    done, crc = _finished_rows(part, note, run, path, items.rows, dtype, shape)
     array: Any = np.load(part, mmap_mode="r+") if done else new_npy(part, dtype, shape, path)
-    _write_note(note, done, run)
+    _write_note(note, done, crc, run)
     noted = time.monotonic()
     with tqdm(
         total=items.n, initial=done, desc="encoding", unit=encoder.takes[:-1], disable=None if progress else True
@@ -63,11 +74,12 @@ def write_features(encoder: Encoder, items: ItemSource, path: str | Path, *, dty
         start = done
         for block in items.blocks(done):
             array[start : start + len(block)] = encoder.encode(block)
+            crc = _checksum(array, start, start + len(block), crc)
             start += len(block)
             bar.update(len(block))
             if time.monotonic() - noted > _SECONDS:
                 array.flush()
-                _write_note(note, start, run)
+                _write_note(note, start, crc, run)
                 noted = time.monotonic()
     if start != items.n:
         raise ValueError(f"{start:,} items were found and {items.n:,} expected; do not change the data meanwhile.")
@@ -78,23 +90,64 @@ def write_features(encoder: Encoder, items: ItemSource, path: str | Path, *, dty
     return done
 
 
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Refuse a second run that writes the same file."""
+    from filelock import FileLock, Timeout
+
+    place = path.with_name(f".{path.name}.lock")
+    lock = FileLock(place, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ValueError(f"{path} is being written by another run; wait for it, or choose another name.") from None
+    try:
+        yield
+    finally:
+        place.unlink(missing_ok=True)
+        lock.release()
+
+
 def _parts_of(path: Path) -> tuple[Path, Path]:
     return path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.part.json")
 
 
-def _write_note(note: Path, done: int, run: str) -> None:
-    write_into_place(note, json.dumps({"rows": done, "run": run}))
+def _write_note(note: Path, done: int, crc: int, run: str) -> None:
+    write_into_place(note, json.dumps({"rows": done, "crc": crc, "run": run}))
 
 
-def _finished_rows(part: Path, note: Path, run: str, path: Path, rows: int) -> int:
-    """Whole blocks of an earlier run with the same items and the same encoder; another run is refused."""
+def _finished_rows(
+    part: Path, note: Path, run: str, path: Path, rows: int, dtype: np.dtype, shape: tuple[int, int]
+) -> tuple[int, int]:
+    """Whole blocks of an earlier run with the same items and the same encoder, and their checksum.
+
+    Another run is refused. What does not match its checksum counts as not done.
+    """
     if not part.exists() or not note.exists():
-        return 0
-    found: dict[str, Any] = {}
-    with contextlib.suppress(ValueError):
+        return 0, 0
+    try:
         found = json.loads(note.read_text(encoding="utf-8"))
-    if found.get("run") != run:
+        noted, crc, other = found["rows"], found["crc"], found["run"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return 0, 0  # a damaged note
+    if other != run:
         raise ValueError(
             f"{part} is what a stopped run with other data or another encoder left; remove it to write {path}."
         )
-    return int(found["rows"]) // rows * rows
+    try:
+        array = np.load(part, mmap_mode="r", allow_pickle=False)
+    except Exception:  # damaged bytes make NumPy raise anything
+        return 0, 0
+    if array.dtype != dtype or array.shape != shape or type(noted) is not int or not 0 <= noted <= shape[0]:
+        return 0, 0
+    if _checksum(array, 0, noted, 0) != crc:
+        return 0, 0
+    done = noted if noted == shape[0] else noted // rows * rows
+    return done, crc if done == noted else _checksum(array, 0, done, 0)
+
+
+def _checksum(array: Any, start: int, stop: int, crc: int) -> int:
+    """CRC-32 of rows, after that of the rows before."""
+    for first in range(start, stop, _ROWS):
+        crc = zlib.crc32(np.ascontiguousarray(array[first : min(first + _ROWS, stop)]).tobytes(), crc)
+    return crc

@@ -45,7 +45,7 @@ def _value(text: str, kind: str, word: str) -> Any:
     if text.startswith("["):
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"The list in {word!r} is not JSON ({error}).") from error
         return [_value(value, kind, word) if isinstance(value, str) else value for value in values]
     if kind == "bool":

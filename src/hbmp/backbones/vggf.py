@@ -1,7 +1,7 @@
 """VGG-F, the network of the paper and of most deep hashing before 2018, from the file of MatConvNet.
 
-Five convolutions, local response normalisation after the first two, and two wide layers that give 4,096 features. SciPy
-reads the file `imagenet-vgg-f.mat`; no code in it is run.
+Five convolutions, local response normalisation after the first two, and two wide layers that give 4,096 features. No
+code in the file `imagenet-vgg-f.mat` is run.
 
 Reference: Chatfield, Simonyan, Vedaldi & Zisserman, Return of the Devil in the Details, BMVC 2014, Table 1, CNN-F.
 
@@ -20,6 +20,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from hbmp._core.matlab import read_matlab
+from hbmp._core.reading import reading
 from hbmp.backbones._shared.base import Backbone
 from hbmp.backbones._shared.layers import Layers, he_start
 
@@ -117,50 +119,45 @@ def _response_norm() -> nn.LocalResponseNorm:
 
 def read_matconvnet(path: Path) -> dict[str, torch.Tensor]:
     """`conv1.weight` (O, I, H, W), `conv1.bias` (O,), … and `averageImage` (3, H, W) of a MatConvNet model."""
-    from scipy.io import loadmat
-
     if not path.is_file():
         raise ValueError(f"There is no file {path} to take VGG-F's weights from.")
-    try:
-        layers, average = _layers_and_average(loadmat(path, squeeze_me=True, struct_as_record=False))
-    except Exception as error:
-        raise ValueError(
-            f"{path} cannot be read as a MatConvNet model ({error}). Get imagenet-vgg-f.mat again."
-        ) from error
-    tensors = {"averageImage": torch.from_numpy(_as_image(average))}
-    for layer in layers:
-        if str(layer.type) == "conv" and str(layer.name) in _LAYERS:
-            # Files before 2015 name the two, later ones have a list.
-            filters, biases = layer.weights if hasattr(layer, "weights") else (layer.filters, layer.biases)
-            tensors[f"{layer.name}.weight"] = torch.from_numpy(_output_first(filters))
-            tensors[f"{layer.name}.bias"] = torch.from_numpy(np.array(biases, dtype=np.float32).reshape(-1))
-        elif str(layer.type) in ("lrn", "normalize"):
-            _check_response_norm(np.asarray(layer.param, dtype=float), path)
+    with reading(path, "a MatConvNet model", "get imagenet-vgg-f.mat again"):
+        layers, average = _layers_and_average(read_matlab(path, ("net", "layers", "meta", "normalization")))
+        tensors = {"averageImage": torch.from_numpy(_as_image(average))}
+        for layer in layers:
+            if layer["type"] == "conv" and layer["name"] in _LAYERS:
+                # Files before 2015 name the two, later ones have a list.
+                filters, biases = layer["weights"] if "weights" in layer else (layer["filters"], layer["biases"])
+                tensors[f"{layer['name']}.weight"] = torch.from_numpy(_output_first(filters))
+                tensors[f"{layer['name']}.bias"] = torch.from_numpy(np.array(biases, dtype=np.float32).reshape(-1))
+        norms = [np.asarray(layer["param"], float) for layer in layers if layer["type"] in ("lrn", "normalize")]
+    for norm in norms:
+        _check_response_norm(norm.reshape(-1), path)
     return tensors
 
 
-def _layers_and_average(content: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def _layers_and_average(content: dict[str, Any]) -> tuple[list[dict[str, Any]], np.ndarray]:
     """The layers and the average image, from the top level of the file or from its structure `net`."""
-    top = vars(content["net"]) if "net" in content else content
-    about = vars(top["meta"]) if "meta" in top else top
-    return np.atleast_1d(top["layers"]), np.asarray(about["normalization"].averageImage, dtype=np.float32)
+    top = content.get("net", content)
+    about = top.get("meta", top)
+    return top["layers"], np.asarray(about["normalization"]["averageImage"], dtype=np.float32)
 
 
 def _as_image(average: np.ndarray) -> np.ndarray:
     """The average image (H, W, 3), or a mean colour (3,), as (3, H, W)."""
     image = average if average.ndim == 3 else np.broadcast_to(average.reshape(1, 1, 3), (VGGF.size, VGGF.size, 3))
-    return np.ascontiguousarray(image.transpose(2, 0, 1))
+    return np.array(image.transpose(2, 0, 1), order="C")
 
 
 def _output_first(filters: Any) -> np.ndarray:
-    """(H, W, I, O) to (O, I, H, W). SciPy drops sides of length one, which the filters of fc7 have."""
+    """(H, W, I, O) to (O, I, H, W). MATLAB drops sides of length one at the end."""
     filters = np.asarray(filters, dtype=np.float32)
-    filters = filters if filters.ndim == 4 else filters.reshape(1, 1, *filters.shape)
-    return np.ascontiguousarray(filters.transpose(3, 2, 0, 1))
+    return np.array(filters.reshape(*filters.shape, *[1] * (4 - filters.ndim)).transpose(3, 2, 0, 1), order="C")
 
 
 def _check_response_norm(found: np.ndarray, path: Path) -> None:
-    if not np.allclose(found, (_WINDOW, _KAPPA, _ALPHA, _BETA), rtol=1e-5):
+    expected = (_WINDOW, _KAPPA, _ALPHA, _BETA)
+    if found.shape != (len(expected),) or not np.allclose(found, expected, rtol=1e-5):
         raise ValueError(
             f"{path} normalises responses with {found.tolist()}, which is not VGG-F. Give imagenet-vgg-f.mat."
         )

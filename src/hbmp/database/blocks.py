@@ -109,9 +109,15 @@ def _from_row(row: tuple[Any, ...], store: DatabaseFile) -> Block:
         raise store.damaged("a block of codes cannot be read")
     if _crc(first, size, numbers or b"", codes, removed) != crc:
         raise store.damaged("a block of codes does not match its checksum")
-    found = np.arange(first, first + size) if numbers is None else np.frombuffer(numbers, "<i8").astype(np.int64)
-    packed = np.frombuffer(codes, np.uint8).reshape(size, -1) if size else np.empty((0, 0), np.uint8)
-    return Block(found, packed, np.frombuffer(removed, "<i8").astype(np.int64))
+    with store.decoding("a block of codes cannot be read"):
+        if first < 0 or not 0 <= size <= max(len(codes), 0) or first + size >= 2**63:
+            raise ValueError(f"it has {size} codes from {first} on")
+        found = np.arange(first, first + size) if numbers is None else np.frombuffer(numbers, "<i8").astype(np.int64)
+        packed = np.frombuffer(codes, np.uint8).reshape(size, -1) if size else np.empty((0, 0), np.uint8)
+        gone = np.frombuffer(removed, "<i8").astype(np.int64)
+        if len(found) != size or (found[1:] <= found[:-1]).any() or min(found[:1].sum(), gone.min(initial=0)) < 0:
+            raise ValueError("its numbers are out of order")
+    return Block(found, packed, gone)
 
 
 def _crc(first: int, size: int, *parts: bytes) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hbmp._core.filters import Where, conditions
 from hbmp.database import blocks, labels, payload, where
+from hbmp.database import facts as known_facts
 from hbmp.database.blocks import Block
 from hbmp.database.database_file import DatabaseFile
 from hbmp.database.files import read_file, write_file
@@ -53,8 +54,7 @@ class Contents:
         """Write the first facts of an empty store."""
         store.put("bits", [n_bits, np.asarray(bit_weights, dtype=float).tolist()])
         store.put("items", 0)
-        empty: dict[str, Any] = {"ids": None, "next": 0, "columns": {}, "labels": None, "label_names": [], "source": {}}
-        store.put("facts", {**empty, "images": None, "vectors": None})
+        store.put("facts", known_facts.empty())
         store.new_generation()
 
     # ---- reading ----------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class Contents:
                     yield
             except BaseException:
                 with suppress(Exception):
-                    self.facts = self.store.get("facts")
+                    self.facts = self._read_facts()
                 raise
             with self.store.transaction(writes=False):
                 self._read()
@@ -93,31 +93,44 @@ class Contents:
         if generation != self.generation:
             self._start_again()
         self.generation = generation
-        self.facts = self.store.get("facts")
+        self.facts = self._read_facts()
         new, self._seq = blocks.read(self.store, self._seq)
         if len(new):
-            self._apply(new)
+            with self.store.decoding("its codes cannot be read"):
+                self._apply(new)
         if len(self.numbers) != self.store.get("items"):
             raise self.store.damaged(f"it holds {len(self.numbers)} codes")
         self._subsets = {}
         self.reads += 1
 
+    def _read_facts(self) -> dict[str, Any]:
+        found = self.store.get("facts")
+        with self.store.decoding("its facts cannot be read"):
+            return known_facts.checked(found)
+
     def _start_again(self) -> None:
-        n_bits, weights = self.store.get("bits")
-        self.index, self._seq = OwnedIndex(n_bits, weights), 0
+        found = self.store.get("bits")
+        with self.store.decoding("its bits cannot be read"):
+            n_bits, weights = known_facts.bits(found)
+            self.index, self._seq = OwnedIndex(n_bits, weights), 0
         self.numbers = np.empty(0, np.int64)
         cached = self.store.get("index_seq", None)
         if cached is not None and self.store.rows("SELECT 1 FROM files WHERE name = 'index' LIMIT 1"):
             whole, self._seq = blocks.read(self.store)
-            with tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
+            content = read_file(self.store, "index")
+            with self.store.decoding("its index cannot be read"), tempfile.TemporaryDirectory(prefix="hbmp-") as folder:
                 path = Path(folder) / "index.hbmp"
-                path.write_bytes(read_file(self.store, "index"))
+                path.write_bytes(content)
                 self.index = OwnedIndex.load(path)
-            later, _ = blocks.read(self.store, cached)
-            if len(later):
-                Index.remove(self.index, np.concatenate([later.removed, later.numbers]))
-                Index.add_packed(self.index, later.codes, later.numbers)
-            self.numbers = whole.numbers
+                if self.index.n_bits != n_bits:
+                    raise ValueError(f"its codes have {self.index.n_bits} bits")
+                later, _ = blocks.read(self.store, int(cached))
+                if len(later):
+                    Index.remove(self.index, np.concatenate([later.removed, later.numbers]))
+                    Index.add_packed(self.index, later.codes, later.numbers)
+                self.numbers = whole.numbers
+                if len(self.index) != len(self.numbers):
+                    raise ValueError(f"it holds {len(self.index)} codes")
 
     def _apply(self, new: Block) -> None:
         self.changes += 1

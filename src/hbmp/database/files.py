@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hbmp.hasher import Hasher, load
 
 _PART = 1 << 26  # bytes
 _MODEL = "model/"
+_NAME = re.compile(_MODEL + r"[\w-][\w.-]*")
 
 
 def write_file(store: DatabaseFile, name: str, content: bytes) -> None:
@@ -46,8 +48,9 @@ def read_model(store: DatabaseFile, module: Any = None) -> Hasher:
         path = Path(folder) / "model"
         path.mkdir()
         for (name,) in store.rows("SELECT DISTINCT name FROM files WHERE name LIKE 'model/%'"):
-            place = path / Path(name).name
-            place.write_bytes(read_file(store, name))
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise store.damaged(f"it holds a file {name!r}")
+            (path / name.removeprefix(_MODEL)).write_bytes(read_file(store, name))
         try:
             return load(path, module=module)  # type: ignore[no-any-return]
         except ValueError as error:

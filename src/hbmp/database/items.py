@@ -166,7 +166,8 @@ class Items:
         dict of str to list of (value, count)
             By column; "label" for classes.
         """
-        return self._cached(f"facets {most}", lambda: facets_of(self._contents, most))
+        with self._store.decoding("its columns cannot be read"):
+            return self._cached(f"facets {most}", lambda: facets_of(self._contents, most))
 
     def codes(self, ids: Any = None) -> NDArray[np.int8]:
         """Codes of items.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp._core.arrays import as_features, as_labels, read_npy, read_npz
+from hbmp._core.arrays import as_features, as_labels, as_names, read_npy, read_npz
 from hbmp.datasets._shared.base import Data, DataSet
 
 
@@ -62,12 +62,11 @@ class FeatureArrays(DataSet):
         arrays = _read(source)
         if folder.is_dir() and "labels" not in arrays:
             arrays.update(self._labels(folder))
-        named = arrays.get("classes", arrays.get("label_names"))
         return Data(
             name=folder.stem if folder.is_file() else folder.name,
             labels=as_labels(arrays["labels"], source) if "labels" in arrays else None,
             features=as_features(arrays.get("features"), source),
-            label_names=() if named is None else tuple(str(name) for name in named),
+            label_names=as_names(arrays, source),
             split=self.as_split(arrays["split"]) if "split" in arrays else None,
             stand_in_for=self.stand_in_for,
         )

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hbmp._core.matlab import read_matlab
+from hbmp._core.reading import reading
 from hbmp.datasets._shared.base import Data, DataSet, Remote
 from hbmp.datasets._shared.files import locate
 
@@ -52,7 +54,7 @@ class LabelMe(DataSet):
             raise self.missing(folder, _FILES[0])
         variables = _read_mat(path)
         gist = variables.get("gist")
-        if gist is None or gist.ndim != 2:
+        if not isinstance(gist, np.ndarray) or gist.ndim != 2:
             raise ValueError(f"{path} must hold a matrix called gist (images, 512); found {sorted(variables)}.")
         return Data(
             name=self.name(),
@@ -63,9 +65,6 @@ class LabelMe(DataSet):
 
 
 def _read_mat(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
     with path.open("rb") as file:
         header = file.read(128)
     if header.startswith(b"MATLAB 7.3"):
@@ -73,14 +72,11 @@ def _read_mat(path: Path) -> dict[str, Any]:
             f"{path} is a MATLAB 7.3 (HDF5) file, which is not read here; in MATLAB run "
             "save('LabelMe_gist.mat', 'gist', '-v7') and use that file."
         )
-    try:
-        variables: dict[str, Any] = loadmat(path, variable_names=("gist", "img"))
-    except (MatReadError, ValueError, TypeError, OSError, EOFError, NotImplementedError) as error:
-        raise ValueError(f"{path} cannot be read as a MATLAB file ({error}); fetch it again.") from error
-    return variables
+    with reading(path, "a MATLAB file", "fetch it again"):
+        return read_matlab(path, ("gist", "img"))
 
 
-def _images(stored: NDArray[Any] | None, count: int) -> NDArray[Any] | None:
-    if stored is None or stored.ndim != 4 or stored.shape[3] != count:
+def _images(stored: Any, count: int) -> NDArray[Any] | None:
+    if not isinstance(stored, np.ndarray) or stored.ndim != 4 or stored.shape[3] != count:
         return None
     return np.ascontiguousarray(stored.transpose(3, 0, 1, 2), dtype=np.uint8)

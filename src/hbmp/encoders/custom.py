@@ -6,13 +6,14 @@ again, `hbmp.load(path, module=function)`. A name in a file is not imported, bec
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp._core.storage import LeftOut
+from hbmp._core.storage import LeftOut, name_of_code
 from hbmp.encoders._shared.base import Encoder
 
 
@@ -48,6 +49,17 @@ class Custom(Encoder):
         self.function = function
         self.takes = takes
         self.rows = rows
+
+    def about(self) -> str:
+        """The function by its name, which is the same in every process."""
+        return f"{name_of_code(self.function)} for {self.takes}"
+
+    def code(self) -> str:
+        """The source of the function where Python finds it; what the function calls is not part of it."""
+        try:
+            return inspect.getsource(self.function)
+        except (OSError, TypeError):
+            return ""
 
     def _vectors(self, items: Any) -> NDArray[np.float32]:
         if isinstance(self.function, LeftOut):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
+from hbmp._core.reading import reading
 from hbmp.encoders._shared.base import Encoder, digest_of
 from hbmp.encoders._shared.files import file_bytes, only_file, package_folder, read_tokenizer
 
@@ -71,9 +72,10 @@ class MiniLM(Encoder):
             "attention_mask": np.array([one.attention_mask for one in encoded], np.int64),
             "token_type_ids": np.array([one.type_ids for one in encoded], np.int64),
         }
-        last, *_ = session.run(None, {value.name: inputs[value.name] for value in session.get_inputs()})
-        mask = inputs["attention_mask"][:, :, None]
-        means: NDArray[np.float32] = (last * mask).sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
+        with reading(self._files()[1], "a transformer of sentences", "get the file again"):
+            last, *_ = session.run(None, {value.name: inputs[value.name] for value in session.get_inputs()})
+            mask = inputs["attention_mask"][:, :, None]
+            means: NDArray[np.float32] = (last * mask).sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
         return means
 
     def _loaded(self) -> Any:
@@ -89,7 +91,8 @@ class MiniLM(Encoder):
         tokenizer.enable_padding()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
-        session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+        with reading(network, "a network", "get the file again"):
+            session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
         self._cache = tokenizer, session
         return self._cache
 

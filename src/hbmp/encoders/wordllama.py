@@ -56,6 +56,11 @@ class WordLlama(Encoder):
         tokens = [found.ids for found in tokenizer.encode_batch(shortened, add_special_tokens=False)]
         ends = np.cumsum([0, *map(len, tokens)])
         columns = np.fromiter((token for ids in tokens for token in ids), np.int64, ends[-1])
+        if len(columns) and int(columns.max()) >= len(table):  # SciPy would read beyond the table
+            raise ValueError(
+                f"The tokenizer of {self._files()[1]} knows token {columns.max()}, and the table beside it has "
+                f"{len(table)} rows; use files that belong together."
+            )
         counts = sparse.csr_array((np.ones(len(columns), np.float32), columns, ends), shape=(len(texts), len(table)))
         vectors: NDArray[np.float32] = normalize(counts @ table)  # the mean of an empty text is 0
         return vectors

@@ -129,9 +129,7 @@ class Place:
         if path.exists():
             return
         folder.mkdir(parents=True, exist_ok=True)
-        beside = folder / f".{self._name}-{os.getpid()}.npz"
-        self.split.save(beside)
-        beside.replace(path)
+        self.split.save(path)
 
 
 @lru_cache(maxsize=2)

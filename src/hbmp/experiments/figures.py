@@ -16,6 +16,7 @@ from hbmp import datasets, hamming
 from hbmp._core import machine
 from hbmp._core.arrays import read_npz
 from hbmp._core.device import pick_device
+from hbmp._core.files import beside
 from hbmp.datasets import Data
 from hbmp.experiments import image_grid, store
 from hbmp.experiments.running import Folder
@@ -154,10 +155,11 @@ def save(figure: Any, results: Folder, name: str, *, dpi: int = 160) -> Path:
     """Write `results/figures/<name>.png`, first beside it and then renamed into place."""
     folder = Path(results) / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / f".{name}.png"
-    figure.savefig(beside, bbox_inches="tight", facecolor="white", dpi=dpi, metadata={"Software": None})
+    path, settings = folder / f"{name}.png", {"bbox_inches": "tight", "facecolor": "white", "dpi": dpi}
+    with beside(path) as part, open(part, "wb") as file:
+        figure.savefig(file, format="png", metadata={"Software": None}, **settings)
     pyplot().close(figure)
-    return beside.replace(folder / f"{name}.png")
+    return path
 
 
 def drawn(draw: Callable[[], Path]) -> str:

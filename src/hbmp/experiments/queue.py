@@ -22,6 +22,7 @@ import numpy as np
 
 from hbmp import hamming
 from hbmp._core.device import pick_device
+from hbmp._core.files import beside
 from hbmp.experiments import provenance, running, store
 from hbmp.experiments.cells import Cell, Place
 from hbmp.experiments.codes import Codes
@@ -183,17 +184,16 @@ def save_codes(path: Path, codes: Codes, split: Split) -> None:
     (3, 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}")
-    np.savez_compressed(
-        beside,
-        query=hamming.pack(codes.query),
-        database=hamming.pack(codes.database),
-        query_rows=split.query.astype(np.int32),
-        database_rows=split.database.astype(np.int32),
-        bit_weights=codes.bit_weights,
-        n_bits=codes.query.shape[1],
-    )
-    beside.replace(path)
+    with beside(path) as part, open(part, "wb") as file:
+        np.savez_compressed(
+            file,
+            query=hamming.pack(codes.query),
+            database=hamming.pack(codes.database),
+            query_rows=split.query.astype(np.int32),
+            database_rows=split.database.astype(np.int32),
+            bit_weights=codes.bit_weights,
+            n_bits=codes.query.shape[1],
+        )
 
 
 def _must_run(record: Record, refresh: bool) -> bool:

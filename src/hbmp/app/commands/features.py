@@ -109,6 +109,7 @@ def _texts(options):
 
 def _pictures(options):
     """The pictures of a folder, and their names."""
+    from hbmp._training.fingerprint import fingerprint_files
     from hbmp.app.featuring import ItemSource, stamp_of
     from hbmp.app.inputs import read_data
     from hbmp.app.inputs.images import without_unreadable
@@ -120,4 +121,6 @@ def _pictures(options):
         return (images[at : at + rows] for at in range(start, len(images), rows))
 
     names = images.names
-    return ItemSource(len(images), rows, blocks, stamp_of(images.folder, *names)), names
+    _, files = images.origin()
+    stamp = stamp_of(images.folder, *names, fingerprint_files(files))
+    return ItemSource(len(images), rows, blocks, stamp), names

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hbmp import datasets
-from hbmp._core.arrays import as_features, as_labels, read_npy, read_npz
+from hbmp._core.arrays import as_features, as_labels, as_names, read_npy, read_npz
 from hbmp.app.inputs.for_models import inputs_for, vectors_for
 from hbmp.app.inputs.images import (
     files_as_images,
@@ -108,12 +108,12 @@ def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
         return as_labels(read_npy(path), path), ()
     if ending == ".npz":
         arrays = read_npz(path)
-        return as_labels(_named(arrays, LABEL_NAMES, path, "labels"), path), _names_in(arrays)
+        return as_labels(_named(arrays, LABEL_NAMES, path, "labels"), path), as_names(arrays, path)
     if ending in (".parquet", ".pq"):
         from hbmp._core.parquet import read_parquet_labels
 
         arrays = read_parquet_labels(path, LABEL_NAMES)
-        return as_labels(arrays["labels"], path), _names_in(arrays)
+        return as_labels(arrays["labels"], path), as_names(arrays, path)
     if ending in (".csv", ".tsv"):
         return csv_labels(path)
     if ending == ".txt":
@@ -211,7 +211,7 @@ def _file(path: Path, images: bool) -> Data:
             name=path.stem,
             features=as_features(_named(arrays, _FEATURE_NAMES, path, "features"), path),
             labels=None if label_key is None else as_labels(arrays[label_key], path),
-            label_names=_names_in(arrays),
+            label_names=as_names(arrays, path),
         )
     if ending in FEATURES:
         return datasets.get("feature-arrays").load(path)
@@ -226,12 +226,6 @@ def _named(arrays: dict[str, np.ndarray], names: tuple[str, ...], path: Path, wh
     if found is None:
         raise ValueError(f"{path} holds {', '.join(arrays)}; name the array of {what} '{names[0]}'.")
     return arrays[found]
-
-
-def _names_in(arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """The names of the labels, from `classes` or `label_names`."""
-    named = arrays.get("classes", arrays.get("label_names"))
-    return () if named is None else tuple(str(name) for name in named)
 
 
 def _takes_features(place, what: str) -> str:

@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hbmp._core.reading import reading
 from hbmp.app.inputs.cells import as_values
 from hbmp.images.sources import parquet_files
 
@@ -55,8 +56,7 @@ class ItemTable:
         """Some columns, `rows` rows at a time."""
         for name in names:
             self._check(name)
-        with _naming(self.path):
-            yield from self._reader.blocks(list(names), rows)
+        yield from self._reader.blocks(list(names), rows)
 
     def column(self, name: str) -> list[Any]:
         """All values of one column; those of CSV are texts."""
@@ -168,7 +168,8 @@ class _Parquet:
             from pyarrow import parquet
         except ImportError as error:
             raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[images]'.") from error
-        with _naming(path):
+        self._path = path
+        with reading(path, "Parquet"):
             self._files = [parquet.ParquetFile(file) for file in parquet_files(path)]
         self.names = self._files[0].schema_arrow.names
 
@@ -177,8 +178,15 @@ class _Parquet:
 
     def blocks(self, names: list[str], rows: int) -> Iterator[Block]:
         for file in self._files:
-            for batch in file.iter_batches(batch_size=rows, columns=names):
-                yield {name: batch.column(name).to_pylist() for name in names}
+            batches = file.iter_batches(batch_size=rows, columns=names)
+            while True:
+                with reading(self._path, "Parquet"):
+                    batch = next(batches, None)
+                    if batch is None:
+                        break
+                    batch.validate(full=True)  # damaged pages give texts that are not UTF-8
+                    block = {name: batch.column(name).to_pylist() for name in names}
+                yield block
 
 
 class _JSONLines:
@@ -210,7 +218,7 @@ class _JSONLines:
                     continue
                 try:
                     row = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise ValueError(f"Line {number} of {self._path} is not JSON ({error}).") from error
                 if not isinstance(row, dict):
                     raise ValueError(f"Line {number} of {self._path} is a {type(row).__name__}, not an object.")
@@ -253,15 +261,10 @@ def _reader(path: Path) -> Callable[[Path], Any]:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Errors of decoding, of CSV and of Parquet name the file."""
+    """Errors of decoding and of CSV name the file."""
     try:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8.") from error
     except csv.Error as error:
         raise ValueError(f"{path} cannot be read as CSV ({error}); write it again.") from error
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "pyarrow":
-            raise
-        first = str(error).partition("\n")[0].rstrip(".")
-        raise ValueError(f"{path} cannot be read as Parquet ({first}); write it again.") from error

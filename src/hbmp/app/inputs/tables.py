@@ -18,6 +18,7 @@ from hbmp._core.label_matrix import matrix_of
 LABEL_NAMES = ("labels", "label", "class", "target", "targets", "y")
 _ROW_NAMES = ("", "id", "ids", "file", "filename", "path", "image", "name", "split")
 _LIST_MARK = ";"
+_MOST_DIGITS = 19  # a longer number does not fit in 64 bits and stays a name
 
 Labels = tuple[np.ndarray, tuple[str, ...]]
 
@@ -148,4 +149,4 @@ def _is_number(text: str) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    return text.lstrip("+-").isdecimal()
+    return len(text) < _MOST_DIGITS and text[text[:1] in ("+", "-") :].isdecimal()

@@ -218,9 +218,12 @@ def _read_lock(folder: Path) -> dict[str, Any]:
         return {}
     try:
         lock: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for entry in lock.values():
+            if not isinstance(entry["sha256"], str) or any(type(size) is not int for size in entry["files"].values()):
+                raise TypeError("an entry has no digest or no sizes")
         return lock
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON ({error}); delete it and fetch again.") from error
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a record of downloads ({error}); delete it and fetch again.") from error
 
 
 def _write_lock(folder: Path, lock: dict[str, Any]) -> None:

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp._core.arrays import read_npz
+from hbmp._core.files import beside
+from hbmp._core.reading import reading
 from hbmp.images.decode import require_pillow
 
 
@@ -57,15 +59,18 @@ def pack_images(folder: str | os.PathLike[str], *, size: int = 112) -> Path:
     missing = set(names)
     for name, content in _files(folder):
         if name in places:
-            pixels[places[name]] = _stretched(content, size)
+            with reading(folder / f"{name}.jpg", "an image", "get it again"):
+                pixels[places[name]] = _stretched(content, size)
             missing.discard(name)
     if missing:
         raise ValueError(
             f"{folder} lacks {len(missing)} of {len(names)} images, {min(missing)}.jpg first. Put them into images/."
         )
-    beside = folder / ".images.npy"
-    np.save(beside, pixels)
-    return beside.replace(folder / "images.npy")
+    with beside(folder / "images.npy") as part, open(part, "wb") as file:
+        np.save(file, pixels)
+        file.flush()
+        os.fsync(file.fileno())
+    return folder / "images.npy"
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -73,7 +78,7 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted((folder / "images").glob("*.jpg")):
         yield path.stem, path.read_bytes()
     for archive in sorted(folder.glob("*.tar")):
-        with tarfile.open(archive) as members:
+        with reading(archive, "an archive of images", "get it again"), tarfile.open(archive, "r:") as members:
             for member in members:
                 file = members.extractfile(member) if member.isfile() and member.name.endswith(".jpg") else None
                 if file is not None:

@@ -126,6 +126,10 @@ class Encoder(BaseEstimator):
         digest = getattr(self, "digest_", "")
         return f"{' '.join(repr(self).split())}" + (f" with weights {digest[:12]}" if digest else "")
 
+    def code(self) -> str:
+        """What identifies code of the user's own that the vectors depend on; empty where there is none."""
+        return ""
+
     def _vectors(self, items: Any) -> Any:
         raise NotImplementedError
 

@@ -52,7 +52,10 @@ def read_table(path: Path, user: str) -> NDArray[np.float32]:
     if len(tensors) != 1 or not matrices:
         shapes = ", ".join(f"{name} {tensor.shape}" for name, tensor in tensors.items()) or "nothing"
         raise ValueError(f"{user} reads one table of token vectors; {path} holds {shapes}.")
-    return matrices[0].astype(np.float32)
+    table = matrices[0].astype(np.float32)
+    if not np.isfinite(table).all():
+        raise ValueError(f"{path} holds infinite or missing numbers; get the file again.")
+    return table
 
 
 def file_bytes(path: Path) -> bytes:

@@ -161,7 +161,7 @@ def fill_files(paths: Iterable[Folder], results_dir: Folder = "results") -> list
         before = path.read_text(encoding="utf-8")
         after = fill(before, tables)
         if after != before:
-            path.write_text(after, encoding="utf-8")
+            write_into_place(path, after)
             changed.append(path)
     return changed
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hbmp import metrics
 from hbmp._core.arrays import read_npz
+from hbmp._core.files import beside
 from hbmp.datasets import Data
 
 GAINS = ("binary", "scaled", "shared")
@@ -75,7 +76,8 @@ class Split:
         roles = np.zeros(n_rows, dtype=np.uint8)
         for role, rows in ((1, self.train), (2, self.query), (4, self.database)):
             roles[rows] |= role
-        np.savez_compressed(Path(path), roles=roles)
+        with beside(path) as part, open(part, "wb") as file:
+            np.savez_compressed(file, roles=roles)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Split:
