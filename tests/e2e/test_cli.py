@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -111,15 +112,63 @@ def test_defects_of_ours_are_told_apart_from_mistakes(monkeypatch, capsys):
     assert "Unexpected KeyError: 'nothing'. Run it again with --debug" in capsys.readouterr().err
 
 
-def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
-    from hbmp.app.commands import list as listing
+INTERRUPTED = {
+    "list": "Interrupted.",
+    "fit x.npy -o m": "Interrupted. No model was saved. The same command starts from the beginning.",
+    "fit x.npy -o old": "Interrupted. No model was saved, and the earlier one is unchanged. The same command starts",
+    'fit p -o m --set function=["network",{"checkpoint":"ck"}]': "continue from the checkpoint in ck.",
+    "encode m x.npy -o codes.npy": "Interrupted. Nothing was written. Codes in a folder",
+    "encode m x.npy -o codes": "Interrupted. Run the same command again to continue.",
+    "features t.csv -o new.npy": "Interrupted. Nothing was written.",
+    "features t.csv -o x.npy": "Interrupted. Run the same command again to continue from the vectors in x.npy.part.",
+    "index m x.npy -o db": "Interrupted. Nothing was written.",
+    "index m p -o photos": "Interrupted. Run the same command again to continue.",
+    "add db x.npy": "Interrupted. Either all of the items are in db, or none.",
+    "remove db 3": "Interrupted. Either all of these items are removed from db, or none.",
+    "fetch mnist": "Interrupted. Run the same command again to continue.",
+    "reproduce fig1": "Interrupted. Finished cells are kept; run the same command again to continue.",
+}
+
+
+@pytest.mark.parametrize("line", INTERRUPTED)
+def test_an_interrupt_says_what_was_kept(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("old", "ck", "photos.parts"):
+        (tmp_path / folder).mkdir()
+    for file in ("old/model.json", "ck/training.safetensors", "x.npy.part.json"):
+        (tmp_path / file).touch()
+    words = shlex.split(line, posix="[" not in line)
+    command = importlib.import_module(f"hbmp.app.commands.{words[0]}")
 
     def interrupted(options):
+        options.started = time.time_ns() + 10**9
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(listing, "run", interrupted)
-    assert cli.main(["list"]) == 130
-    assert capsys.readouterr().err == "Interrupted. Run the same command again to continue.\n"
+    interrupted.__module__ = command.__name__
+    monkeypatch.setattr(command, "run", interrupted)
+    assert cli.main(words) == 130
+    assert INTERRUPTED[line] in capsys.readouterr().err
+
+
+def test_an_interrupted_fit_tells_a_saved_model_from_a_lost_one(tmp_path, monkeypatch, capsys):
+    """The interrupt comes while the card is written, then while the model learns."""
+    from hbmp.app import card
+    from hbmp.methods.lsh import LSH
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    words = ["fit", "digits", "--method", "lsh", "--bits", "8", "--holdout", "0", "-o", "m"]
+    with monkeypatch.context() as patch:
+        patch.setattr(card, "write_card", interrupted)
+        assert cli.main(words) == 130
+    assert capsys.readouterr().err == "Interrupted. The model is saved in m; its card is not finished.\n"
+    before = hbmp.load("m").get_params()
+    monkeypatch.setattr(LSH, "_fit", interrupted)
+    assert cli.main(words) == 130
+    assert "No model was saved, and the earlier one is unchanged." in capsys.readouterr().err
+    assert hbmp.load("m").get_params() == before
 
 
 def test_a_reader_that_leaves_early_is_no_error():

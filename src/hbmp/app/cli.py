@@ -51,7 +51,7 @@ def _run(options) -> int:
         sys.stdout.flush()
         return int(status or 0)
     except KeyboardInterrupt:
-        print("Interrupted. Run the same command again to continue.", file=sys.stderr)
+        print(f"Interrupted. {_kept(options)}".rstrip(), file=sys.stderr)
         return 130
     except BrokenPipeError:
         with contextlib.suppress(OSError):  # the reader has gone; this avoids an error message at exit
@@ -66,6 +66,12 @@ def _run(options) -> int:
             f"Unexpected {type(error).__name__}: {error}. Run it again with --debug for the traceback.", file=sys.stderr
         )
         return 1
+
+
+def _kept(options) -> str:
+    """What an interrupted verb has kept: its module says so in `kept(options)`, where it keeps anything."""
+    command = sys.modules.get(options.run.__module__)
+    return str(command.kept(options)) if hasattr(command, "kept") else ""
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:

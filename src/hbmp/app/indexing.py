@@ -84,7 +84,7 @@ def index_data(
         files=ItemFiles(str(inputs.folder), files),
         **settings,
     )
-    shutil.rmtree(parts)
+    _remove(parts)
     resumed = min(encoded.n_resumed * _PER_PART, len(database))
     return Indexed(database, encoded.skipped, resumed)
 
@@ -163,6 +163,13 @@ class _Reporting:
         codes = self._model.transform(X)
         self._done(len(codes))
         return codes
+
+
+def _remove(parts: Path) -> None:
+    """Remove parts, their description last: a folder that is removed half-way can still be resumed."""
+    for part in parts.glob("*.parquet"):
+        part.unlink()
+    shutil.rmtree(parts)
 
 
 def _read(parts: Path) -> tuple[list[str], np.ndarray]:

@@ -26,6 +26,11 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    return f"Either all of the items are in {options.database}, or none."
+
+
 def run(options) -> None:
     """Encode and add."""
     import json

@@ -56,6 +56,13 @@ def run(options) -> None:
         print(f"{options.output}: {n_rows:,} codes of {model.n_bits} bits, {kind}.")
 
 
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    if options.output.endswith(".npy"):
+        return "Nothing was written. Codes in a folder of Parquet parts can be continued: -o with another ending."
+    return "Run the same command again to continue."
+
+
 def _to_npy(model, options) -> tuple[int, str]:
     """Write codes into one mapped file; memory holds one block of rows."""
     import numpy as np

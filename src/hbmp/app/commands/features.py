@@ -63,6 +63,16 @@ def run(options) -> None:
         print(f"{resumed:,} of them were computed by an earlier run.")
 
 
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    from pathlib import Path
+
+    part = f"{options.output}.part"
+    if not Path(f"{part}.json").exists():
+        return "Nothing was written."
+    return f"Run the same command again to continue from the vectors in {part}."
+
+
 def _is_table(options) -> bool:
     """Whether the data are texts; anything that is neither texts nor pictures is refused."""
     from pathlib import Path

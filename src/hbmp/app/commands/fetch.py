@@ -25,6 +25,11 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    return "Nothing was written." if options.pack_images is not None else "Run the same command again to continue."
+
+
 def run(options) -> None:
     """Fetch the data set and print where it is."""
     from hbmp.datasets import data_dir, fetch, pack_images

@@ -70,6 +70,7 @@ def run(options) -> None:
     from hbmp.app.settings import make_from_words
     from hbmp.evaluation import one_model
 
+    options.started = time.time_ns()
     check_free(options.output)
     check_folder(options.output)
     data = read_data(options.data, options.labels, column=options.column, data_dir=options.data_dir, images=True)
@@ -106,6 +107,33 @@ def run(options) -> None:
         f"{type(model).__name__} of {model.n_bits} bits, fitted on {len(rows):,} {kind} in {seconds:.1f} s{encoded}"
     )
     print(f"{options.output}: {fitted}." + (f"\n\n{found.to_markdown()}" if found else ""))
+
+
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    from pathlib import Path
+
+    from hbmp._core.model_directory import DESCRIPTION
+
+    place = Path(options.output) / DESCRIPTION
+    if place.is_file() and place.stat().st_mtime_ns >= getattr(options, "started", 0):
+        return f"The model is saved in {options.output}; its card is not finished."
+    lost = f"No model was saved{', and the earlier one is unchanged' if place.is_file() else ''}."
+    checkpoint = _checkpoint(options)
+    if checkpoint is not None and any(Path(checkpoint).glob("*.safetensors")):
+        return f"{lost} Run the same command again to continue from the checkpoint in {checkpoint}."
+    return f"{lost} The same command starts from the beginning."
+
+
+def _checkpoint(options) -> str | None:
+    """The folder of checkpoints in a setting like function=["network", {"checkpoint": "folder"}]."""
+    from hbmp.app.settings import read_value
+
+    for word in options.set:
+        match read_value(word.partition("=")[2]):
+            case [str(), {"checkpoint": str(folder)}]:
+                return folder
+    return None
 
 
 def _encoder(options, data):

@@ -79,6 +79,14 @@ def run(options) -> None:
         print(f"{done.n_resumed:,} of them were encoded by an earlier run.")
 
 
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    from pathlib import Path
+
+    resumable = Path(f"{options.output}.parts").is_dir()
+    return "Run the same command again to continue." if resumable else "Nothing was written."
+
+
 def _extras(database) -> str:
     """The parts of a database beside ids and codes, in words."""
     parts = [name for name, there in (("labels", database.label_kind), ("images", database.has_files)) if there]

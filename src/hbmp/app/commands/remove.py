@@ -20,6 +20,11 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    return f"Either all of these items are removed from {options.database}, or none."
+
+
 def run(options) -> None:
     """Remove in one transaction."""
     import json

@@ -38,6 +38,11 @@ def add_arguments(parser) -> None:
     grid.add_argument("--list", action="store_true", help="print the cells and run nothing")
 
 
+def kept(options) -> str:
+    """What an interrupted run leaves, in words."""
+    return "Finished cells are kept; run the same command again to continue."
+
+
 def run(options) -> None:
     """Run the recipe, which prints its table, or the grid."""
     both = {name: getattr(options, name) for name in _FOR_BOTH}

@@ -76,7 +76,7 @@ class Split:
         roles = np.zeros(n_rows, dtype=np.uint8)
         for role, rows in ((1, self.train), (2, self.query), (4, self.database)):
             roles[rows] |= role
-        with beside(path) as part, open(part, "wb") as file:
+        with beside(Path(path)) as part, open(part, "wb") as file:
             np.savez_compressed(file, roles=roles)
 
     @classmethod
