@@ -406,6 +406,19 @@ def chance_entropy(neighbours, n):
 
 
 @quick
+@given(seed=seeds, n_bins=st.integers(1, 9))
+def test_mihash_histograms_are_the_same_by_scattering_and_by_triangles(seed, n_bins):
+    rng = np.random.default_rng(seed)
+    places = n_bins * torch.from_numpy(rng.uniform(-0.01, 1.01, (5, 12)).clip(0, 1)).float()
+    neighbours = torch.from_numpy(rng.random((5, 12)) < 0.4)
+    strangers = ~neighbours & torch.from_numpy(rng.random((5, 12)) < 0.8)
+    found = mihash.histograms(places, neighbours, strangers, n_bins)
+    for mine, dense in zip(found, mihash._dense_histograms(places, neighbours, strangers, n_bins), strict=True):
+        torch.testing.assert_close(mine, dense)
+
+
+
+@quick
 @given(seed=seeds)
 def test_information_lies_between_nothing_and_that_of_being_a_neighbour(seed):
     scores, labels, rows = batch(seed, n=14, scale=3.0)

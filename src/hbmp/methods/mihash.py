@@ -31,16 +31,32 @@ from hbmp.methods._shared.pairs import at_least, full_precision, inner, similar_
 
 def mutual_information(distances, neighbours, strangers, n_bits: int, n_bins: int):
     """I_i of each query in bits: distances (n, m), two bool matrices of the same shape; returns (n,)."""
-    place = distances * (n_bins / n_bits)  # in bins
-    centres = torch.arange(n_bins + 1, device=distances.device)
-    share = F.relu(1 - (place[:, :, None] - centres).abs())  # (n, m, L + 1); sums to 1 over bins
-    with full_precision(share):
-        near = torch.bmm(neighbours.float()[:, None, :], share)[:, 0]  # p⁺ before it is normalised, (n, L + 1)
-        far = torch.bmm(strangers.float()[:, None, :], share)[:, 0]
+    near, far = histograms(distances * (n_bins / n_bits), neighbours, strangers, n_bins)
     n_near, n_far = neighbours.sum(dim=1), strangers.sum(dim=1)
     total = (n_near + n_far).clamp(min=1)
     given = n_near * _entropy(near, n_near) + n_far * _entropy(far, n_far)
     return _entropy(near + far, total) - given / total
+
+
+def histograms(place, neighbours, strangers, n_bins: int):
+    """p⁺ and p⁻ before they are normalised, (n, L + 1) each, of distances in bins (n, m)."""
+    if place.is_cuda:  # additions to one place in any order would not be reproducible
+        return _dense_histograms(place, neighbours, strangers, n_bins)
+    place = place.clamp(0, n_bins)
+    low = place.detach().floor().clamp(max=n_bins - 1)  # a triangle covers two bins: its own and the next
+    counted = (neighbours | strangers).to(place.dtype)
+    upper = (place - low) * counted
+    columns = low.long() + (n_bins + 1) * strangers
+    out = place.new_zeros(len(place), 2 * (n_bins + 1)).scatter_add(1, columns, counted - upper)
+    return out.scatter_add(1, columns + 1, upper).split(n_bins + 1, dim=1)
+
+
+def _dense_histograms(place, neighbours, strangers, n_bins: int):
+    centres = torch.arange(n_bins + 1, device=place.device)
+    share = F.relu(1 - (place[:, :, None] - centres).abs())  # (n, m, L + 1); sums to 1 over bins
+    with full_precision(share):
+        near, far = (torch.bmm(chosen.float()[:, None, :], share)[:, 0] for chosen in (neighbours, strangers))
+    return near, far
 
 
 def _entropy(mass, count):
