@@ -47,11 +47,11 @@ Sets that were measured: {code_sets}.
 The first k bits of a code of HBMP are a code with weights of its own (`codebook_.weights_for(k)`). They are compared
 with codes trained for k bits, and with prefixes of NHL, which trains all lengths at once. A fit for 128 bits chooses
 the feature share of its affinity for 128 bits, and dithers its bits where there are many per class.
-"Settings of 16 bits" is a 128-bit code with the feature share and the dither of the fit for 16 bits.
+"Settings of 8 bits" is a 128-bit code with the feature share and the dither of the fit for 8 bits.
 
 {prefixes}
 
-Points of mAP by which prefixes lead, the mean over {n_prefix_sets} sets, and in brackets the worst set:
+Points of mAP by which prefixes lead: the mean over sets, and in brackets the worst set.
 
 {prefix_leads}
 """
@@ -66,7 +66,6 @@ def page() -> str:
         code_sets=", ".join(dict.fromkeys(line["set"] for line in alone)),
         prefixes=prefixes.table(nested),
         prefix_leads=prefixes.lead_table(nested),
-        n_prefix_sets=len(prefixes.sets_of(nested)),
     )
 
 

@@ -6,7 +6,7 @@
 A prefix of HBMP has the weights that its code book gives for that length (`codebook_.weights_for(k)`), shrunk as the
 model shrinks its own. HBMP chooses the feature share of its affinity on held-out training rows for the length that it
 is fitted for, and dithers codes of many bits per class; "short" is a 128-bit model with the share and the dither of the
-fit for 16 bits. NHL trains all lengths at once.
+fit for 8 bits. NHL trains all lengths at once.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from suite_cells import Rows
 
 RESULTS = Path(__file__).parents[1] / "results" / "prefixes.jsonl"
 SETS = ("cifar", "voc-objects", "news-wide", "complaints", "newsgroups", "reuters", "kinds")
-SHORT = 16  # bits whose feature share and dither "short" has
 BITS = (8, 16, 32, 64, 128)
 NAMES = {
     "prefix": "prefix of 128 bits",
-    "short": "prefix, settings of 16 bits",
+    "short": "prefix, settings of 8 bits",
     "separate": "trained for the length",
     "nhl": "NHL",
 }
@@ -55,7 +54,7 @@ def weights_for(model, length: int) -> np.ndarray:
     return shrink(model.codebook_.weights_for(length), model.plan_.weight_share)
 
 
-def measure(rows: Rows, seed: int):
+def measure(rows: Rows, seed: int, kinds):
     """(kind, bits, mAP, CPU seconds of the fit) of one set and seed."""
     import hbmp
 
@@ -67,35 +66,40 @@ def measure(rows: Rows, seed: int):
         model.fit(X[train], rows.labels[train])
         return model, model.transform(X), round(time.process_time() - began, 1)
 
-    longest = max(BITS)
-    nested, codes, seconds = fitted("hbmp", longest)
-    for length in BITS:
-        yield "prefix", length, map_of(codes[:, :length], rows, weights_for(nested, length)), seconds
-    yield "separate", longest, map_of(codes, rows, nested.bit_weights_), seconds
-    _, codes, seconds = fitted("nhl", longest)
-    for length in BITS:
-        yield "nhl", length, map_of(codes[:, :length], rows), seconds
-    for length in BITS[:-1]:
-        model, codes, seconds = fitted("hbmp", length)
-        yield "separate", length, map_of(codes, rows, model.bit_weights_), seconds
-        if length == SHORT:
-            settings = {name: getattr(model.plan_, name) for name in ("feature_share", "dither")}
-    nested, codes, seconds = fitted("hbmp", longest, **settings)
-    for length in BITS:
-        yield "short", length, map_of(codes[:, :length], rows, weights_for(nested, length)), seconds
+    def prefixes(kind, model, codes, seconds):
+        for length in BITS:
+            weights = None if kind == "nhl" else weights_for(model, length)
+            yield kind, length, map_of(codes[:, :length], rows, weights), seconds
+
+    short = fitted("hbmp", min(BITS)) if {"separate", "short"} & set(kinds) else None
+    if {"prefix", "separate"} & set(kinds):
+        longest = fitted("hbmp", max(BITS))
+    if "prefix" in kinds:
+        yield from prefixes("prefix", *longest)
+    if "separate" in kinds:
+        for length in BITS:
+            known = {min(BITS): short, max(BITS): longest}
+            model, codes, seconds = known.get(length) or fitted("hbmp", length)
+            yield "separate", length, map_of(codes, rows, model.bit_weights_), seconds
+    if "short" in kinds:
+        settings = {name: getattr(short[0].plan_, name) for name in ("feature_share", "dither")}
+        yield from prefixes("short", *fitted("hbmp", max(BITS), **settings))
+    if "nhl" in kinds:
+        yield from prefixes("nhl", *fitted("nhl", max(BITS)))
 
 
 def run(folder: Path, sets, seeds) -> None:
     import torch
 
     torch.set_num_threads(1)
-    done = {(line["set"], line["seed"]) for line in stored()}
+    done = {(line["set"], line["seed"], line["kind"]) for line in stored()}
     for name in sets:
         for seed in seeds:
-            if (name, seed) in done:
+            kinds = [kind for kind in NAMES if (name, seed, kind) not in done]
+            if not kinds:
                 continue
             began = time.process_time()
-            found = list(measure(Rows.load(folder / f"{name}.npz"), seed))
+            found = list(measure(Rows.load(folder / f"{name}.npz"), seed, kinds))
             with RESULTS.open("a") as file:
                 for kind, bits, value, seconds in found:
                     line = {"set": name, "seed": seed, "kind": kind, "bits": bits, "map": value, "fit_cpu_s": seconds}
@@ -107,12 +111,12 @@ def stored() -> list[dict]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
-def means_of(lines: list[dict]) -> dict[tuple[str, str, int], float]:
-    """{(set, kind, bits): mean mAP over seeds}"""
+def means_of(lines: list[dict]) -> dict[tuple[str, str], dict[int, float]]:
+    """{(set, kind): {bits: mean mAP over seeds}}"""
     found: dict = {}
     for line in lines:
-        found.setdefault((line["set"], line["kind"], line["bits"]), []).append(line["map"])
-    return {key: float(np.mean(values)) for key, values in found.items()}
+        found.setdefault((line["set"], line["kind"]), {}).setdefault(line["bits"], []).append(line["map"])
+    return {key: {bits: float(np.mean(values)) for bits, values in row.items()} for key, row in found.items()}
 
 
 def sets_of(lines: list[dict]) -> list[str]:
@@ -127,19 +131,23 @@ def table(lines: list[dict]) -> str:
     out = ["| set | codes | " + " | ".join(f"{bits} bits" for bits in BITS) + " |", "|:---|:---|" + "---:|" * len(BITS)]
     for name in sets_of(lines):
         for kind, shown in NAMES.items():
-            out.append(f"| {name} | {shown} | " + " | ".join(f"{means[name, kind, bits]:.3f}" for bits in BITS) + " |")
+            if row := means.get((name, kind)):
+                out.append(f"| {name} | {shown} | " + " | ".join(f"{row[bits]:.3f}" for bits in BITS) + " |")
     return "\n".join(out)
 
 
 def lead_table(lines: list[dict]) -> str:
     """Points by which prefixes lead: the mean over sets, and the least of them in brackets."""
-    means, sets = means_of(lines), sets_of(lines)
-    out = ["| points | " + " | ".join(f"{bits} bits" for bits in BITS) + " |", "|:---|" + "---:|" * len(BITS)]
+    means = means_of(lines)
+    head = ["points", "sets", *(f"{bits} bits" for bits in BITS)]
+    out = ["| " + " | ".join(head) + " |", "|:---|" + "---:|" * (len(head) - 1)]
     for ours in ("prefix", "short"):
         for other in ("separate", "nhl"):
-            leads = [[100 * (means[name, ours, b] - means[name, other, b]) for name in sets] for b in BITS]
-            cells = " | ".join(f"{np.mean(lead):+.1f} ({min(lead):+.1f})" for lead in leads)
-            out.append(f"| {NAMES[ours]}, less {NAMES[other]} | {cells} |")
+            rows = [(means[name, ours], means[name, other]) for name, kind in means if kind == ours]
+            leads = [[100 * (mine[bits] - theirs[bits]) for mine, theirs in rows] for bits in BITS]
+            if rows:
+                cells = " | ".join(f"{np.mean(lead):+.1f} ({min(lead):+.1f})" for lead in leads)
+                out.append(f"| {NAMES[ours]}, less {NAMES[other]} | {len(rows)} | {cells} |")
     return "\n".join(out)
 
 

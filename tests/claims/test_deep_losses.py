@@ -417,7 +417,6 @@ def test_mihash_histograms_are_the_same_by_scattering_and_by_triangles(seed, n_b
         torch.testing.assert_close(mine, dense)
 
 
-
 @quick
 @given(seed=seeds)
 def test_information_lies_between_nothing_and_that_of_being_a_neighbour(seed):
