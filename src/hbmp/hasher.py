@@ -304,7 +304,7 @@ def _not_texts(name: str, encoder: Any, fitting: bool) -> str:
         )
     if encoder is not None:
         return f"The encoder of this {name}, {encoder!r}, takes {encoder.takes}, found texts."
-    return f"This {name} remembers no encoder, found texts. Pass their vectors, or tell it the encoder: with_encoder."
+    return f"This {name} has no encoder, found texts. Pass vectors, or set the encoder with `with_encoder`."
 
 
 def _described(X: Any) -> str:

@@ -217,7 +217,7 @@ def test_a_model_alone_is_enough_for_onnx(folder, capsys):
         (["fit", "features.npy", "-o", "m", "--bits", "0"], "n_bits must be a positive whole number, found 0."),
         (["fit", "photos", "-o", "m"], "photos/cat.jpg cannot be read as an image"),
         (["fit", "features.npy", "-o", "m", "--epochs", "3"], "--epochs is for images, and features.npy holds"),
-        (["compare", "--data", "photos"], "photos is a folder of images, but features are needed here"),
+        (["compare", "--data", "photos"], "photos is a folder of images, but this command needs features"),
         (["index", "model", "photos", "-o", "d"], "photos holds images, but the model takes vectors of 64 features"),
         (["search", "db", "photos/cat.jpg"], "photos/cat.jpg is an image, but the model takes vectors of 64 features"),
         (["search", "db", "photos/dog.jpg"], "There is no file photos/dog.jpg."),

@@ -136,7 +136,7 @@ def test_add_and_remove_by_ids_files_and_conditions(folder, capsys):
     assert run("remove", "db", "--ids", "gone.csv", capsys=capsys)["removed"] == 1
     assert run("remove", "db", "150", "--where", "label=d99", capsys=capsys)["removed"] == 0
     assert "Nothing names the items to remove" in refused("remove", "db", capsys=capsys)
-    assert "--replace goes by ids" in refused("add", "db", "x.npy", "--replace", capsys=capsys)
+    assert "--replace finds items by their ids" in refused("add", "db", "x.npy", "--replace", capsys=capsys)
 
 
 def test_integer_ids_conditions_of_each_kind_and_unlabelled_databases(folder, capsys):
@@ -158,14 +158,14 @@ def test_integer_ids_conditions_of_each_kind_and_unlabelled_databases(folder, ca
     for words, sentence in {
         ("open=perhaps",): "write true or false",
         ("stars=many",): "compares a column of numbers, found 'many'",
-        ("open",): "A condition is written COLUMN=VALUE",
+        ("open",): "Conditions have the form COLUMN=VALUE",
         ("stars=1", "stars=2"): "stars= is given twice",
         ("stars=[1,", "open=yes"): "is not JSON",
         ("size=3",): "where names the column 'size'",
     }.items():
         assert sentence in refused("search", "db", "--like", 9, "--where", *words, capsys=capsys)
     assert "The database has no item 10" in refused("search", "db", "--like", 10, capsys=capsys)
-    assert "either queries or --like" in refused("search", "db", capsys=capsys)
+    assert "either queries, or --like" in refused("search", "db", capsys=capsys)
     assert "built" not in refused("search", "db", "x.npy", "--rescore", 5, capsys=capsys)
     assert run("remove", "db", 3, 6, 7, capsys=capsys)["removed"] == 2
     assert run("add", "db", "x.npy", "--ids", write("new.csv", [{"id": n + 1000} for n in range(200)]), capsys=capsys)
@@ -176,14 +176,14 @@ def test_integer_ids_conditions_of_each_kind_and_unlabelled_databases(folder, ca
     [
         (["--payload", "few.csv"], "x.npy has 200 items but few.csv has 3 rows; give one row per item."),
         (["--payload", "none.csv"], "There is no file none.csv."),
-        (["--payload", "x.npy"], "x.npy is not a table of items; these end in"),
+        (["--payload", "x.npy"], "x.npy is not a table of items; tables end in"),
         (["--payload", "items.csv", "--columns", "size"], "items.csv has no column 'size'; it has"),
         (["--payload", "items.csv", "--ids", "nr"], "nr is neither a file nor a column of items.csv"),
-        (["--payload", "score.csv"], "score.csv has a column 'score', a name that results use themselves; rename it"),
+        (["--payload", "score.csv"], "score.csv has a column 'score', a name that is reserved for results; rename it"),
         (["--columns", "title"], "--columns names columns of a table of items: pass the table with --payload."),
         (["--ids", "few.csv"], "x.npy has 200 items but few.csv has 3 ids; pass one id per item."),
-        (["--ids", "none.txt"], "There is no file of ids none.txt."),
-        (["--ids", "half.npy"], "Ids are whole numbers or texts, one per row; half.npy holds float64"),
+        (["--ids", "none.txt"], "The id file none.txt does not exist."),
+        (["--ids", "half.npy"], "Ids must be whole numbers or strings, one per row; half.npy holds float64"),
         (["--payload", "twice.csv", "--ids", "sku"], "Ids must be distinct, found 'a' more than once."),
     ],
 )

@@ -127,12 +127,12 @@ def test_pictures_side_by_side(tmp_path, monkeypatch, capsys):
     ("words", "sentence"),
     [
         (["dedup", "absent.npy"], "There is no file absent.npy."),
-        (["dedup", "x.npy", "-o", "g.pdf"], "A report ends in .html, .json, .csv; found g.pdf."),
+        (["dedup", "x.npy", "-o", "g.pdf"], "Reports must end in .html, .json, .csv; found g.pdf."),
         (["dedup", "x.npy", "-o", "no/g.csv"], "There is no folder no to write g.csv into"),
-        (["dedup", "x.npy", "--encoder", "wordllama"], "x.npy holds features, which need no encoder."),
-        (["dedup", "x.npy", "--keep", "largest"], "Rows of features have no size; use --keep first."),
+        (["dedup", "x.npy", "--encoder", "wordllama"], "x.npy contains features, which need no encoder."),
+        (["dedup", "x.npy", "--keep", "largest"], "Feature rows have no size; use --keep first."),
         (["dedup", "x.npy"], "5 items are too few to estimate"),
-        (["dedup", "x.npy", "--against", "t.txt"], "x.npy and t.txt hold rows and texts; both must hold the same."),
+        (["dedup", "x.npy", "--against", "t.txt"], "x.npy and t.txt contain rows and texts; both must be of the same kind."),
         (["dedup", "x.npy", "--threshold", "2"], "A threshold is a similarity between 0 and 1, found 2.0."),
     ],
 )

@@ -158,7 +158,7 @@ def test_images_in_parquet_go_through_the_same_verbs(folder, tmp_path, capsys):
     ]
     assert scores[0]["map"] == pytest.approx(scores[1]["map"])
     told = refused("compare", "--data", tmp_path / "photos.parquet", capsys=capsys)
-    assert "holds images, but features are needed here" in told
+    assert "holds images, but this command needs features" in told
 
 
 def test_a_table_of_labels_names_the_images_that_count(copied, capsys):
@@ -200,7 +200,7 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_database(folder, capsys, mon
     assert calls == [64, 200, 200]
     assert not Path("again").exists()
     sentence = refused("index", "model", "queries", "-o", "again", capsys=capsys)
-    assert "again.parts holds codes of a stopped run with another model or other images" in sentence
+    assert "again.parts contains codes from an interrupted run with a different model or different images" in sentence
     assert cli.main(["index", "model", "photos", "-o", "again"]) == 0
     assert "200 of them were encoded by an earlier run." in capsys.readouterr().out
     assert not Path("again.parts").exists()

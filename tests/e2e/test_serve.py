@@ -187,7 +187,7 @@ def test_the_page_asks_no_one_else(digits, path):
             {"vector": [1.0] * 63},
             "The vector must have 64 numbers, as the model was fitted on that many features; found 63.",
         ),
-        ({"vector": [1e39] * 64}, "The vector must hold finite numbers that fit in 32 bits"),
+        ({"vector": [1e39] * 64}, "The vector must contain finite numbers that fit in 32 bits"),
         ({"vector": ["one"] * 64}, "In vector.0: input should be a valid number"),
         ({"scores": [0.5]}, f"The scores must have {N_BITS} numbers"),
         ({"id": 0, "k": 51}, "k must lie between 1 and 50, found 51."),
@@ -197,7 +197,7 @@ def test_the_page_asks_no_one_else(digits, path):
         ({"id": 0, "mode": "cosine"}, "In mode"),
         ({"id": 1.5}, "In id"),
         ({"id": 0, "bits": 3}, "In bits: extra inputs are not permitted"),
-        ({}, "Give one of id, text, vector, scores or an image; found none of them."),
+        ({}, "Pass one of id, text, vector, scores or an image; found none of them."),
         ({"id": 0, "vector": [1.0] * 64}, "found id, vector."),
     ],
 )
@@ -219,14 +219,14 @@ def test_numbers_that_are_not_finite_and_text_that_is_not_json(digits):
 def test_bodies_are_refused_by_size_announced_or_not(digits):
     http = digits[0]
     large = json.dumps({"vector": [0.5] * 300_000}).encode()
-    refused(http.post("/search", content=large), 413, "1,048,576 bytes at most")
+    refused(http.post("/search", content=large), 413, "at most 1,048,576 bytes")
 
     def in_parts():  # without a length in the head
         for start in range(0, len(large), 65_536):
             yield large[start : start + 65_536]
 
-    refused(http.post("/search", content=in_parts()), 413, "1,048,576 bytes at most")
-    refused(http.post("/search", files={"image": b"x" * 300_000}), 413, "bytes at most")
+    refused(http.post("/search", content=in_parts()), 413, "at most 1,048,576 bytes")
+    refused(http.post("/search", files={"image": b"x" * 300_000}), 413, "may have at most")
 
 
 def test_a_crowd_is_told_when_to_come_again_and_the_place_is_free_afterwards(digits):
@@ -242,7 +242,7 @@ def test_a_crowd_is_told_when_to_come_again_and_the_place_is_free_afterwards(dig
         while inside not in http.get("/metrics").text and time.monotonic() < deadline:
             time.sleep(0.05)
         answer = http.post("/search", json={"id": 0})
-        refused(answer, 503, "4 requests are being answered")
+        refused(answer, 503, "4 requests are being processed")
         assert answer.headers["retry-after"] == "1"
         assert http.get("/healthz").status_code == 200
     finally:
@@ -304,13 +304,11 @@ def test_files_that_are_no_images_or_too_many_pixels_are_refused(pictures):
     http = pictures[0]
     refused(http.post("/search", files={"image": bomb(400)}), 413, "found 400 × 400")
     refused(http.post("/search", files={"image": bomb(50_000)}), 413, "pixels at most")
-    refused(
-        http.post("/search", files={"image": b"%!PS-Adobe-3.0 EPSF-3.0\n"}), 415, "not an image that can be read here"
-    )
+    refused(http.post("/search", files={"image": b"%!PS-Adobe-3.0 EPSF-3.0\n"}), 415, "not a readable image")
     refused(http.post("/search", files={"image": bomb(100)}), 422, "cannot be read as an image")
-    refused(http.post("/search", files={"image": b"x" * 200_000}), 413, "bytes at most")
+    refused(http.post("/search", files={"image": b"x" * 200_000}), 413, "may have at most")
     refused(http.post("/search", files=[("image", b"a"), ("image", b"b")]), 422, "send one image")
-    refused(http.post("/search", files={"image": (None, "words")}), 422, "holds no file")
+    refused(http.post("/search", files={"image": (None, "words")}), 422, "contains no file")
     refused(http.post("/search", json={"vector": [1.0]}), 422, "This model takes images")
 
 
@@ -343,12 +341,12 @@ def test_a_token_guards_all_but_health_and_the_empty_page(digits, by):
     ("words", "sentence"),
     [
         (["--index", "nowhere"], "nowhere is not a database"),
-        (["other", "--index", "db"], "hold different models"),
+        (["other", "--index", "db"], "contain different models"),
         (["--index", "db", "--thumbnails", "few.npy"], "found 5 pictures; give one per item, or one per id."),
         (["--index", "db", "--features", "few.npy"], "found 5 rows of features"),
-        (["--index", "db", "--images", "nowhere"], "There is no folder of images nowhere"),
+        (["--index", "db", "--images", "nowhere"], "The image folder nowhere does not exist"),
         (["--index", "db", "--host", "256.0.0.1"], "Cannot listen at 256.0.0.1:8000"),
-        (["--index", "db", "--port", "99999"], "A port lies between 0 and 65535, found 99999"),
+        (["--index", "db", "--port", "99999"], "The port must lie between 0 and 65535, found 99999"),
         (["--index", "db", "--max-k", "0"], "--max-k must be above 0, found 0."),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_batch_is_what_single_queries_find(texts, how):
 @pytest.mark.parametrize(
     ("path", "question", "status", "words"),
     [
-        ("/search/batch", {}, 422, "Give one list of ids, texts, vectors or scores"),
+        ("/search/batch", {}, 422, "Pass one list of ids, texts, vectors or scores"),
         ("/search/batch", {"texts": []}, 422, "found 0 texts"),
         ("/search/batch", {"texts": ["a"], "ids": ["b"]}, 422, "found 1 ids and 1 texts"),
         ("/search/batch", {"texts": ["a"] * 1001}, 422, "at most 1,000 queries"),
@@ -111,7 +111,7 @@ def test_a_batch_is_what_single_queries_find(texts, how):
         ("/search", {"text": "a", "rescore": 10**6}, 422, "rescore must lie between 1 and 10000"),
         ("/items", {"items": []}, 422, "In items"),
         ("/items", {"items": [{"id": "x", "text": "a", "vector": [1.0]}]}, 422, "either a vector or a text"),
-        ("/items", {"items": [{"id": "x", "text": "a"}, {"text": "b"}]}, 422, "an id to every new item, or to none"),
+        ("/items", {"items": [{"id": "x", "text": "a"}, {"text": "b"}]}, 422, "an id for every new item, or for none"),
         ("/items", {"items": [{"id": "x", "text": "a"}]}, 422, "have labels"),
         ("/items", {"items": [{"id": "x", "text": "a", "label": ["b"]}]}, 422, "one class each"),
         ("/items", {"items": [{"id": 5, "text": "a", "label": "b"}]}, 422, "The ids of this database are texts"),
@@ -164,7 +164,7 @@ def test_nothing_changes_without_a_token_or_on_a_folder_of_an_earlier_format(tex
             http.post("/items/remove", json={"ids": ["x"]}),
             http.delete("/items/x"),
         ):
-            refused(answer, 403, "with a token only")
+            refused(answer, 403, "only on a server with a token")
         database._fixed = "This database can only be read"
         http = TestClient(
             create_app(Collection(database), with_map=False, token="t"),

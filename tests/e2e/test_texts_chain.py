@@ -133,7 +133,7 @@ def test_features_are_the_encoders_in_any_blocks_and_a_stopped_run_resumes(folde
         capsys.readouterr()
     assert len(texts) > 2048
     assert not (tmp_path / "x.npy").exists()
-    assert "other data or another encoder" in refused(*words, "--dtype", "float16", capsys=capsys)
+    assert "different data or a different encoder" in refused(*words, "--dtype", "float16", capsys=capsys)
     done = run(*words, capsys=capsys)
     assert (done["rows"], done["resumed"]) == (len(texts), 2048)
     np.testing.assert_allclose(np.load(tmp_path / "x.npy"), WordLlama().encode(texts), rtol=1e-6)
@@ -148,7 +148,7 @@ def test_features_and_their_encoder_give_a_model_of_texts(folder, tmp_path, caps
     np.testing.assert_array_equal(hbmp.load(tmp_path / "m").transform(texts), hbmp.load("model").transform(texts))
     run(*words, "-o", tmp_path / "plain", capsys=capsys)
     told = refused("index", tmp_path / "plain", "texts.csv", "-o", tmp_path / "d", capsys=capsys)
-    assert "takes vectors of 256 features and remembers no encoder" in told
+    assert "takes vectors of 256 features and has no encoder" in told
 
 
 def test_pictures_without_labels_from_end_to_end(folder, capsys):
@@ -172,15 +172,18 @@ def test_pictures_without_labels_from_end_to_end(folder, capsys):
         (["features", "absent.csv", "-o", "y.npy"], "There is no file or folder absent.csv."),
         (["features", "db", "-o", "y.npy"], "db holds neither texts nor pictures"),
         (["features", "texts.csv", "--encoder", "tiny", "-o", "y.npy"], "The encoder 'tiny' is for pictures"),
-        (["features", "texts.csv", "--backbone", "tiny", "-o", "y.npy"], "--backbone is for pictures"),
+        (["features", "texts.csv", "--backbone", "tiny", "-o", "y.npy"], "--backbone applies to pictures"),
         (["features", "pictures", "--encoder", "wordllama", "-o", "y.npy"], "The encoder 'wordllama' is for texts"),
         (["features", "texts.csv", "--encoder", "wordlama", "-o", "y.npy"], "Did you mean 'wordllama'?"),
         (["fit", "texts.csv", "--method", "ksh", "-o", "x"], "The texts of texts.csv have no labels, from which 'ksh'"),
-        (["fit", "pictures", "--epochs", "3", "--backbone", "tiny", "-o", "x"], "--epochs is for training a network"),
-        (["fit", "pictures", "--column", "body", "-o", "x"], "--column names a column of texts"),
+        (
+            ["fit", "pictures", "--epochs", "3", "--backbone", "tiny", "-o", "x"],
+            "--epochs applies only to training a network",
+        ),
+        (["fit", "pictures", "--column", "body", "-o", "x"], "--column names a text column"),
         (["search", "db", "absent.csv"], "There is no file absent.csv."),
         (["search", "db", "pictures/01.png"], "holds images, but the model takes texts, by WordLlama()"),
-        (["compare", "--data", "texts.csv"], "texts.csv holds texts, but features are needed here"),
+        (["compare", "--data", "texts.csv"], "texts.csv holds texts, but this command needs features"),
     ],
 )
 def test_mistakes_are_one_sentence_and_leave_nothing(words, sentence, folder, capsys):

@@ -85,7 +85,7 @@ class TestLangChain:
         again = LangChainStore(hbmp.Database.load(tmp_path / "notes.db"), ENCODER)
         assert len(again.database) == 8
         assert again.similarity_search("cat blue new", k=1)[0].page_content == "cat blue new"
-        with pytest.raises(ValueError, match="remembers no encoder"):
+        with pytest.raises(ValueError, match="has no text encoder"):
             LangChainStore(again.database)
 
     def test_a_database_of_ones_own_with_integer_ids_and_without_vectors(self):

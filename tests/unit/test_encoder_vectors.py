@@ -130,7 +130,7 @@ def test_texts_without_an_encoder_are_refused_with_what_to_do():
     with pytest.raises(ValueError, match=r"learns from vectors, found texts.*with_encoder\(encoder\)"):
         model.fit(["a", "b"])
     model.fit(np.random.default_rng(0).standard_normal((9, 5)))
-    with pytest.raises(ValueError, match="remembers no encoder, found texts"):
+    with pytest.raises(ValueError, match="has no encoder, found texts"):
         model.transform(["a", "b"])
 
 

@@ -94,7 +94,7 @@ def test_settings_are_read_from_words():
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("scheme", "A setting is written NAME=VALUE, found 'scheme'"),
+        ("scheme", "Settings have the form NAME=VALUE, found 'scheme'"),
         ("shceme=constant", r"hbmp has no setting 'shceme'\. Did you mean 'scheme'\? It has affinity, "),
         ("n_bits=3", "n_bits is set with --bits"),
         ("random_state=3", "random_state is set with --seed"),

@@ -147,10 +147,10 @@ def test_labels_of_two_files_come_into_the_same_columns(first, second):
     ("name", "text", "sentence"),
     [
         ("x.csv", "a,b\n1,2\n3,dog\n", "must hold numbers in every feature column"),
-        ("x.csv", "label,id\n1,2\n", "has no columns of numbers"),
+        ("x.csv", "label,id\n1,2\n", "has no numeric columns"),
         ("x.csv", "", "is empty"),
-        ("x.mat", "", "is not a file of features; these end in .npy"),
-        ("photo.JPG", "", "photo.JPG is an image, but features are needed here"),
+        ("x.mat", "", "is not a feature file; feature files end in .npy"),
+        ("photo.JPG", "", "photo.JPG is an image, but this command needs features"),
     ],
 )
 def test_wrong_features_give_a_sentence(name, text, sentence, tmp_path):
@@ -195,7 +195,7 @@ def test_wrong_places_give_a_sentence(tmp_path):
         read_data(tmp_path / "images")
     with pytest.raises(ValueError, match=r"holds neither images nor features.npy"):
         read_data(tmp_path / "nothing")
-    with pytest.raises(ValueError, match="holds first, second; name the array of features 'features'"):
+    with pytest.raises(ValueError, match="holds first, second; rename the array of features to 'features'"):
         read_data(tmp_path / "many.npz")
     with pytest.raises(ValueError, match=r"There is no file .*absent.npy"):
         read_data(tmp_path / "absent.npy")
@@ -246,7 +246,7 @@ def test_images_in_parquet_and_what_is_wrong_with_them(tmp_path):
     write("gap.parquet", label=["cat", None])
     write("parts/c.parquet", number=[1])
     for source, labels, message in (
-        ("bare.parquet", tmp_path / "names.csv", "is Parquet: give one label per row"),
+        ("bare.parquet", tmp_path / "names.csv", "is Parquet: pass one label per row"),
         ("gap.parquet", None, "has 1 rows without a label"),
         ("parts", None, "c.parquet has no column 'label', which others have"),
     ):

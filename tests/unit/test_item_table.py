@@ -120,9 +120,9 @@ def test_cells_of_csv_become_numbers_only_where_nothing_is_lost():
         ("t.csv", "a,b\nx,y\n", "c", "has no column 'c'. It has a, b."),
         ("t.csv", "text,b\nx,y,z\n", None, "Record 2 of "),
         ("t.csv", "text,text\nx,y\n", None, "has two columns 'text'"),
-        ("t.csv", "", "text", "is empty; its first line must name the columns"),
+        ("t.csv", "", "text", "is empty; the first line must contain the column names"),
         ("t.csv", "text\n", "text", "holds no texts"),
-        ("t.jsonl", '{"a": "x", "b": "y"}\n', None, "has the columns a, b; name the one of texts with --column."),
+        ("t.jsonl", '{"a": "x", "b": "y"}\n', None, "has the columns a, b; choose the text column with --column."),
         ("t.jsonl", '{"text": "x"}\n{"text": 3}\n', None, "Row 2 of column 'text'"),
         ("t.jsonl", "{\n", None, "Line 1 of "),
         ("t.jsonl", "[1]\n", None, "is a list, not an object"),
@@ -139,5 +139,5 @@ def test_mistakes_are_named(name, text, column, sentence, tmp_path):
 
 def test_texts_are_refused_where_features_are_needed(tmp_path):
     (tmp_path / "t.csv").write_text("text\na\n")
-    with pytest.raises(ValueError, match="holds texts, but features are needed here"):
+    with pytest.raises(ValueError, match="holds texts, but this command needs features"):
         read_data(tmp_path / "t.csv")

@@ -82,18 +82,18 @@ def read_ids(path: str | Path) -> list[Any]:
     """Ids of a file, one per row or line: whole numbers or texts."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"There is no file of ids {path}.")
+        raise ValueError(f"The id file {path} does not exist.")
     if path.suffix.lower() == ".npy":
         values = read_npy(path)
         if values.ndim != 1 or values.dtype.kind not in "iuU":
             raise ValueError(
-                f"Ids are whole numbers or texts, one per row; {path} holds {values.dtype} {values.shape}."
+                f"Ids must be whole numbers or strings, one per row; {path} holds {values.dtype} {values.shape}."
             )
         return list(values.tolist())
     if path.suffix.lower() == ".txt":
         return as_values([line.strip() for line in ItemTable(path).column("text") if line.strip()])
     if path.suffix.lower() not in TABLE_ENDINGS:
-        raise ValueError(f"{path} is not a file of ids; these end in .npy, {', '.join(TABLE_ENDINGS)}.")
+        raise ValueError(f"{path} is not an id file; id files end in .npy, {', '.join(TABLE_ENDINGS)}.")
     table = ItemTable(path)
     if len(table.names) == 1:
         name = table.names[0]
@@ -154,7 +154,8 @@ def _kept(table: ItemTable, columns: Sequence[str] | None, label: str | None, id
     taken = next((name for name in kept if name in RESERVED and name not in FILE_NAMES), None)
     if taken is not None:
         raise ValueError(
-            f"{table.path} has a column {taken!r}, a name that results use themselves; rename it, or choose others "
+            f"{table.path} has a column {taken!r}, a name that is reserved for results; rename it, or choose other "
+            "columns "
             "with --columns."
         )
     return kept

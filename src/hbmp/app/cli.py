@@ -1,6 +1,6 @@
 """The command line `hbmp`: one file in `commands/` per verb; errors are printed as one sentence.
 
-Data go to stdout, progress to stderr. Exit status: 0 success, 2 wrong usage, 1 a defect of ours, 130 interrupted.
+Results go to stdout and progress to stderr. Exit status: 0 success, 2 usage error, 1 internal error, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hbmp {__version__}")
     parser.add_argument(
-        "--completion", action=_Completion, choices=SHELLS, help="print the completion script of a shell"
+        "--completion", action=_Completion, choices=SHELLS, help="print the completion script for a shell"
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     named = next((word for word in words if not word.startswith("-")), None) if "--completion" not in words else None

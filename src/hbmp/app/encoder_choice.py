@@ -14,9 +14,9 @@ _DEFAULTS = {"texts": "wordllama", "images": "efficientnet_lite0"}
 def encoder_of(takes: str, encoder: str | None, backbone: str | None = None, *, device: str = "auto") -> Encoder:
     """The encoder of --encoder or --backbone, or the default one for texts or images."""
     if encoder is not None and backbone is not None:
-        raise ValueError("--encoder and --backbone both choose the encoder; pass only one of them.")
+        raise ValueError("--encoder and --backbone both choose the encoder; pass only one of these options.")
     if backbone is not None and takes == "texts":
-        raise ValueError("--backbone is for pictures; choose the encoder of texts with --encoder.")
+        raise ValueError("--backbone applies to pictures; choose a text encoder with --encoder.")
     name = read_value(encoder or backbone or _DEFAULTS[takes])
     if isinstance(name, list) and name[0] in catalog.names("encoders"):  # with settings: ["gist", {"size": 256}]
         found: Encoder = make_piece("encoders", name)

@@ -82,7 +82,7 @@ def _write(
                 _write_note(note, start, crc, run)
                 noted = time.monotonic()
     if start != items.n:
-        raise ValueError(f"{start:,} items were found and {items.n:,} expected; do not change the data meanwhile.")
+        raise ValueError(f"{start:,} items were found but {items.n:,} expected; do not change the data during a run.")
     array.flush()
     del array  # an open map could not be renamed on Windows
     os.replace(part, path)
@@ -132,7 +132,8 @@ def _finished_rows(
         return 0, 0  # a damaged note
     if other != run:
         raise ValueError(
-            f"{part} is what a stopped run with other data or another encoder left; remove it to write {path}."
+            f"{part} was left by an interrupted run with different data or a different encoder; remove it to write "
+            f"{path}."
         )
     try:
         array = np.load(part, mmap_mode="r", allow_pickle=False)

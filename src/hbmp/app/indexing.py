@@ -123,7 +123,9 @@ def _labels_for(database: Database, labels: np.ndarray | None, names: Sequence[s
         return labels
     unknown = next((label for label in names if label not in known), None)
     if unknown is not None:
-        raise ValueError(f"{name} has the label {unknown!r}, which the database does not know: {', '.join(known)}.")
+        raise ValueError(
+            f"{name} has the label {unknown!r}, which the database does not have; it has {', '.join(known)}."
+        )
     rows = np.zeros((len(labels), len(known)), np.uint8)
     rows[:, [known.index(label) for label in names]] = labels
     return rows
@@ -148,7 +150,8 @@ def _encoded(
             if "was begun with another" not in str(error):
                 raise
             raise ValueError(
-                f"{parts} holds codes of a stopped run with another model or other images; remove it to start again."
+                f"{parts} contains codes from an interrupted run with a different model or different images; remove "
+                "it to start again."
             ) from error
 
 

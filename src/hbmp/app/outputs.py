@@ -19,7 +19,7 @@ def check_folder(path: str | Path) -> None:
     path = Path(path).absolute()
     place = next(place for place in (path, *path.parents) if place.exists())
     if not place.is_dir():
-        raise ValueError(f"{path} cannot be a folder: {place} is a file. Choose another name.")
+        raise ValueError(f"{path} cannot be a folder because {place} is a file. Choose another name.")
     if not os.access(place, os.W_OK):
         raise ValueError(f"{path} cannot be written: {place} is read-only. Choose another place.")
 
@@ -37,7 +37,7 @@ def new_npy(path: str | Path, dtype: DTypeLike, shape: tuple[int, ...], name: st
         try:
             _reserve(file, size)
         except OSError as error:
-            raise OSError(f"{name} needs {size:,} bytes and cannot have them: {error.strerror}.") from error
+            raise OSError(f"{name} needs {size:,} bytes, which could not be reserved: {error.strerror}.") from error
     return np.lib.format.open_memmap(path, mode="r+")
 
 

@@ -23,7 +23,7 @@ def make_from_words(name: str, n_bits: int, words: Sequence[str], *, seed: int, 
     for word in words:
         setting, equals, value = word.partition("=")
         if not equals:
-            raise ValueError(f"A setting is written NAME=VALUE, found {word!r}.")
+            raise ValueError(f"Settings have the form NAME=VALUE, found {word!r}.")
         if setting in _SET_ELSEWHERE:
             raise ValueError(f"{setting} is set with {_SET_ELSEWHERE[setting]}.")
         if setting not in known:

@@ -20,12 +20,12 @@ def where_from_words(words: Sequence[str], kinds: Mapping[str, str]) -> dict[str
     for word in words:
         parts = _WORD.fullmatch(word)
         if parts is None:
-            raise ValueError(f"A condition is written COLUMN=VALUE, or with !=, <, <=, > or >=; found {word!r}.")
+            raise ValueError(f"Conditions have the form COLUMN=VALUE, or with !=, <, <=, > or >=; found {word!r}.")
         column, sign, value = parts["column"], parts["sign"], parts["value"]
         conditions = found.setdefault(column, {})
         if sign in conditions:
             raise ValueError(
-                f'{column}{sign} is given twice; one of several values is written \'{column}=["a", "b"]\'.'
+                f'{column}{sign} is given twice; to match one of several values, write \'{column}=["a", "b"]\'.'
             )
         conditions[sign] = _value(value, kinds.get(column, "text"), word)
     for column, conditions in found.items():

@@ -1,8 +1,8 @@
-"""Add items to a database, all of them or, on any error, none.
+"""Add items to a database: either all of them or, on any error, none.
 
-Items come in the form of those that are there: features, texts or images, with ids, labels and a payload as for
-`hbmp index`. The model of the database encodes them. Searches that run meanwhile see the database without the new items
-until all of them are in it.
+New items have the same form as the existing ones: features, texts or images, with ids, labels and a payload as for
+`hbmp index`. The model of the database encodes them. Concurrent searches see either none of the new items or all of
+them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def add_arguments(parser) -> None:
     """A database and the new items."""
     parser.add_argument("database", metavar="DB", help="a database, from `hbmp index`")
     parser.add_argument("data", metavar="DATA", help=DATA)
-    parser.add_argument("--replace", action="store_true", help="replace items that have one of the new ids")
+    parser.add_argument("--replace", action="store_true", help="replace existing items with the same ids")
     add_item_arguments(parser)
     parser.add_argument(
         "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
@@ -52,7 +52,7 @@ def run(options) -> None:
             data, options.data, payload=options.payload, columns=options.columns, ids=options.ids, labels=column
         )
         if options.replace and items.ids is None:
-            raise ValueError("--replace goes by ids: pass --ids, or a payload with a column 'id'.")
+            raise ValueError("--replace finds items by their ids: pass --ids, or a payload with a column 'id'.")
         if items.ids is not None and len(database):
             items = replace(items, ids=ids_of_kind(items.ids, database.id_type))
         before = len(database)
@@ -62,5 +62,5 @@ def run(options) -> None:
     if options.json:
         print(json.dumps({"database": options.database, "added": added, "replaced": replaced, "items": n_items}))
         return
-    said = f", {replaced:,} of them in place of earlier ones" if replaced else ""
-    print(f"{options.database}: {added:,} items added{said}; {n_items:,} items now.")
+    said = f", {replaced:,} of them replacing existing items" if replaced else ""
+    print(f"{options.database}: {added:,} items added{said}; it now has {n_items:,} items.")

@@ -1,7 +1,7 @@
-"""Compare methods on your own data under one split: scores, seconds, sizes.
+"""Compare methods on your own data with one split: scores, times and sizes.
 
-Every method is fitted on the same rows and answers the same held-out queries. A method that fails has the reason in
-its row, and the others continue. docs/compare.md explains each column.
+Every method is fitted on the same rows and searched with the same held-out queries. If a method fails, its row shows
+the reason and the others continue. docs/compare.md explains each column.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ def add_arguments(parser) -> None:
     """Data, methods, the split, and what to write."""
     data = parser.add_argument_group("data")
     data.add_argument("features", nargs="?", metavar="DATA", help=".npy, .npz, .parquet, .csv, a folder, or a data set")
-    data.add_argument("--data", metavar="FILE", help="the same, by name")
+    data.add_argument("--data", metavar="FILE", help="the same as DATA")
     data.add_argument(
         "--labels", metavar="FILE", help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …"
     )
-    data.add_argument("--query-data", metavar="FILE", help="your own queries, in place of rows of --data")
+    data.add_argument("--query-data", metavar="FILE", help="your own queries, instead of rows of DATA")
     data.add_argument("--query-labels", metavar="FILE", help="labels of the queries")
     data.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     what = parser.add_argument_group("comparison")
     what.add_argument("--methods", nargs="+", metavar="NAME", help="default: all; `hbmp list methods` shows them")
     what.add_argument("--bits", type=int, nargs="+", default=[16, 32, 64], metavar="N", help="default: 16 32 64")
     what.add_argument(
-        "--validation", type=int, default=0, metavar="K", help="settings tried per method (default: none)"
+        "--validation", type=int, default=0, metavar="K", help="settings to try per method (default: only the defaults)"
     )
     what.add_argument(
         "--no-baselines", action="store_true", help="leave out search without hashing: floats, sign, PQ, …"

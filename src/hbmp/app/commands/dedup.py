@@ -2,7 +2,7 @@
 
 Two items are near-duplicates if they are more similar than unrelated items ever are. The threshold is estimated from
 the data for a rate of false positives. A report shows each group side by side: .html for people, .json and .csv for
-programs. With --against, new items are compared with a collection that is clean already.
+programs. With --against, new items are also compared with an existing collection without duplicates.
 """
 
 from __future__ import annotations
@@ -20,28 +20,30 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "-o", "--output", nargs="+", default=[], metavar="FILE", help="reports to write: .html, .json, .csv"
     )
-    parser.add_argument("--unique", metavar="FILE", help="write what is left, one name or row number per line")
-    parser.add_argument("--against", metavar="OLD", help="a collection of the same kind; only DATA is cleaned")
+    parser.add_argument("--unique", metavar="FILE", help="write the remaining items, one name or row number per line")
+    parser.add_argument(
+        "--against", metavar="OLD", help="an existing collection of the same kind; only items of DATA are removed"
+    )
     parser.add_argument(
         "--false-positives",
         type=float,
         metavar="RATE",
-        help="share of unrelated pairs that may be called duplicates (default: 0.01 / number of items)",
+        help="accepted false positive rate over unrelated pairs (default: 0.01 / number of items)",
     )
-    parser.add_argument("--threshold", type=float, metavar="S", help="least similarity, instead of an estimated one")
+    parser.add_argument("--threshold", type=float, metavar="S", help="minimum similarity, instead of an estimated one")
     parser.add_argument(
         "--keep",
         choices=("first", "largest"),
         default="first",
-        help="item of a group to keep; largest: most pixels or characters (default: first)",
+        help="which item of a group to keep; largest: most pixels or characters (default: first)",
     )
-    parser.add_argument("--column", metavar="NAME", help="the column of texts (default: text, or body)")
+    parser.add_argument("--column", metavar="NAME", help="the text column (default: text, or body)")
     parser.add_argument("--encoder", metavar="NAME", help=ENCODER)
     parser.add_argument("--backbone", metavar="NAME", help="network for pictures (default: efficientnet_lite0)")
     parser.add_argument(
         "--on-error", choices=("refuse", "skip"), default="refuse", help="for pictures that cannot be read"
     )
-    parser.add_argument("--bits", type=int, metavar="N", help="length of the codes (default: by the threshold)")
+    parser.add_argument("--bits", type=int, metavar="N", help="length of the codes (default: depends on the threshold)")
     parser.add_argument("--shown", type=int, default=200, metavar="N", help="groups in an .html report (default: 200)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of samples and codes (default: 0)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda, for backbones (default: auto)")

@@ -1,7 +1,7 @@
-"""From raw texts to search by sentences: compare methods on real data, build a database, write a report.
+"""From raw texts to a search by sentences: compare methods on real data, build a database, write a report.
 
-The texts are what the installed packages of scientific Python say that their functions do, so nothing is downloaded.
-Takes under two minutes on two quiet cores. A second run replaces only the files of the first. Needs
+The texts are the docstrings of the installed scientific Python packages, so nothing is downloaded. Takes less than two
+minutes on two idle cores. A second run replaces only the files of the first. Needs
 pip install 'hbmp[learn,plots,text]', and 'hbmp[web]' for the command that opens the database in the browser.
 """
 
@@ -14,7 +14,7 @@ def add_arguments(parser) -> None:
     """Output folder and code lengths."""
     parser.add_argument("-o", "--output", default="demo", metavar="DIR", help="the folder to write (default: demo)")
     parser.add_argument("--bits", type=int, nargs="+", default=[16, 32, 64], metavar="N", help="default: 16 32 64")
-    parser.add_argument("--rows", type=int, metavar="N", help="largest number of texts, for a quicker run")
+    parser.add_argument("--rows", type=int, metavar="N", help="maximum number of texts, for a quicker run")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     parser.add_argument("--json", action="store_true", help="print scores and file names as JSON")
 

@@ -1,7 +1,7 @@
 """Encode features or images with a saved model.
 
-An output that ends in .npy holds signs (n, bits), or bytes with --packed. Any other name is a folder of Parquet files
-with a column `code`, written part by part; run the command again to resume a run that was stopped.
+An output that ends in .npy contains signs of shape (n, bits), or bytes with --packed. Any other output is a folder of
+Parquet files with a column `code`, written part by part. Run the command again to resume an interrupted run.
 """
 
 from __future__ import annotations

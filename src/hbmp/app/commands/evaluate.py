@@ -1,7 +1,7 @@
-"""Score a saved model on features, texts or images and their labels: mAP, and NDCG where relevance has grades.
+"""Score a saved model on features, texts or images with labels: mAP, and NDCG if relevance is graded.
 
-Queries are drawn from the data, or given with --query-data; all other rows are searched. Pass data that the model was
-not fitted on: the command cannot check this.
+Queries are drawn from the data, or passed with --query-data; all other rows form the database. Pass data that the model
+was not fitted on: the command cannot check this.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def add_arguments(parser) -> None:
         metavar="FILE",
         help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label; a column beside texts",
     )
-    parser.add_argument("--query-data", metavar="FILE", help="your own queries; then all of DATA is searched")
+    parser.add_argument("--query-data", metavar="FILE", help="your own queries; the database is then all of DATA")
     parser.add_argument("--query-labels", metavar="FILE", help="labels of the queries")
     parser.add_argument(
         "--queries", metavar="N", help="number or fraction of rows to draw (default: a tenth, at most 1000)"

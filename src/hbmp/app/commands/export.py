@@ -1,7 +1,7 @@
 """Write codes or the encoder for other systems: bytes, hex, int8, SQL, FAISS, ONNX.
 
-Codes come from a database (`hbmp index`), the ONNX encoder from a model or a database. docs/stores.md lists the forms
-that each system takes.
+Codes come from a database (`hbmp index`), the ONNX encoder from a model or a database. docs/stores.md lists the formats
+that each system accepts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _FORMS = {
     "bytes": ".npz with ids and codes, uint8, first bit lowest: FAISS, NumPy, Milvus",
     "int8": ".npz with ids and codes, int8, first bit highest: Vespa",
     "hex": ".csv with id and code, first bit highest: Elasticsearch",
-    "sql": "statements that make a pgvector table",
+    "sql": "statements that create a pgvector table",
     "faiss": "a file for faiss.read_index",
     "onnx": "the encoder, features to codes",
 }
@@ -20,7 +20,7 @@ _FORMS = {
 def add_arguments(parser) -> None:
     """Source, form and output file."""
     forms = "; ".join(f"{form}: {about}" for form, about in _FORMS.items())
-    parser.add_argument("source", metavar="SOURCE", help="a database directory; for onnx also a model directory")
+    parser.add_argument("source", metavar="SOURCE", help="a database; for onnx also a model directory")
     parser.add_argument("--to", required=True, choices=tuple(_FORMS), metavar="FORM", help=forms)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
     parser.add_argument(

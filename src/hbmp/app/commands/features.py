@@ -1,8 +1,8 @@
-"""Compute the feature vectors of texts or pictures and write them as one .npy file, one row per item.
+"""Compute feature vectors of texts or pictures and write them to one .npy file, one row per item.
 
 Texts are a column of a CSV, Parquet or JSON lines file, or the lines of a .txt file. Pictures are a folder, or Parquet
-with a column of images. Items are read a block at a time, so the data may be larger than memory. If a run is stopped,
-the same command continues it. `hbmp fit` does this itself when it is given texts or pictures.
+with a column of images. Items are read in blocks, so the data may be larger than memory. If a run is interrupted, the
+same command resumes it. `hbmp fit` encodes texts and pictures itself, so it does not need this command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def add_arguments(parser) -> None:
         "data", metavar="DATA", help="texts: .csv, .tsv, .parquet, .jsonl, .txt; pictures: a folder or .parquet"
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the .npy file to write")
-    parser.add_argument("--column", metavar="NAME", help="the column of texts (default: text, or body)")
+    parser.add_argument("--column", metavar="NAME", help="the text column (default: text, or body)")
     parser.add_argument("--encoder", metavar="NAME", help=ENCODER)
     parser.add_argument(
         "--backbone", metavar="NAME", help="network for pictures (default: efficientnet_lite0); see `hbmp list`"
@@ -103,7 +103,7 @@ def _texts(options):
     from hbmp.app.inputs.item_table import ItemTable
 
     if options.names is not None:
-        raise ValueError("--names is for pictures; texts have no file names.")
+        raise ValueError("--names applies to pictures; texts have no file names.")
     table, rows = ItemTable(options.data), 1024
     column = table.text_column(options.column)
     if not len(table):

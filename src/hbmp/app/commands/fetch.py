@@ -1,6 +1,6 @@
-"""Download a data set from its official source: resume, verify, unpack.
+"""Download a data set from its official source, verify and unpack it.
 
-Run the command again to resume a broken download. docs/datasets.md lists the checks.
+Run the command again to resume an interrupted download. docs/datasets.md lists the checks.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ def add_arguments(parser) -> None:
     """The data set and the data directory."""
     parser.add_argument("name", metavar="NAME", help="a data set, see `hbmp list datasets`")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
-    parser.add_argument("--force", action="store_true", help="download files again that are there already")
+    parser.add_argument("--force", action="store_true", help="download files again even if they exist")
     parser.add_argument(
         "--pack-images",
         type=int,
         metavar="SIDE",
-        help="download nothing; decode the image files there into one images.npy",
+        help="download nothing; decode the image files of the data set into one images.npy",
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 

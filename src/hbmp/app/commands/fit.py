@@ -1,10 +1,10 @@
 """Fit a method on features, texts or pictures, with or without labels, and save the model with a card.
 
 Texts are a column of a CSV, Parquet or JSON lines file, or the lines of a .txt file. They are encoded as vectors first,
-and the model remembers the encoder. Pictures with labels train a network; they come as a folder with one subfolder per
-class, or with lines of file,label in its labels.csv or in --labels. Pictures without labels, or with --encoder, are
-encoded by a pretrained network. Some rows are held out as queries; the card has their scores against all other rows,
-the checksum of the data, the settings, the seed and the command.
+and the encoder is stored in the model. With labelled pictures, a network is trained; the labels are one subfolder per
+class, or lines of file,label in labels.csv or in --labels. Pictures without labels, or with --encoder, are encoded by a
+pretrained network. Some rows are held out as queries. The card contains their scores against all other rows, the
+checksum of the data, the settings, the seed and the command.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hbmp.app.commands.features import ENCODER
 
 EXAMPLE = "hbmp fit digits --bits 16 -o digits-16"
 DATA = "features: .npy, .npz, .parquet, .csv, a folder; texts: a table with --column; a folder of images; or a data set"
-COLUMN = "the column of texts, where DATA is a table of texts (default: text, or body)"
+COLUMN = "the text column, if DATA is a table of texts (default: text, or body)"
 
 
 def add_arguments(parser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser) -> None:
         metavar="FILE",
         help="one class per row, 0/1 rows, or lists: .npy, .npz, .csv, .txt, …; file,label; a column beside texts",
     )
-    parser.add_argument("--encoder", metavar="NAME", help=f"{ENCODER}; features: the encoder that made them")
+    parser.add_argument("--encoder", metavar="NAME", help=f"{ENCODER}; features: the encoder that produced them")
     parser.add_argument("--method", default="hbmp", metavar="NAME", help="see `hbmp list methods` (default: hbmp)")
     parser.add_argument("--bits", type=int, default=32, metavar="N", help="length of the codes (default: 32)")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the method")
@@ -155,7 +155,8 @@ def _encoder(options, data):
         return None
     if options.epochs is not None:
         raise ValueError(
-            f"--epochs is for training a network on labelled images, and {options.data} is encoded by {found!r}."
+            f"--epochs applies only to training a network on labelled images, but {options.data} is encoded by "
+            f"{found!r}."
         )
     return found
 
@@ -185,7 +186,9 @@ def _network_words(options, data) -> list[str]:
         verb = "is" if len(given) == 1 else "are"
         raise ValueError(f"{names} {verb} for images, and {options.data} holds features; pass settings with --set.")
     if any(word.startswith("function=") for word in options.set):
-        raise ValueError(f"{names} and function= in --set both choose the hash function; pass only one of them.")
+        raise ValueError(
+            f"{names} and function= in --set both choose the hash function; pass only one of these options."
+        )
     if "backbone" in given:
         given["backbone"] = read_value(given["backbone"])  # a name, or with settings: ["alexnet", {"pretrained": …}]
     return [f"function={json.dumps(['network', given])}"]

@@ -1,9 +1,9 @@
 """Encode items and make them searchable: a database file with codes, ids, labels, payload and the model.
 
-Items carry what a table has for them: --payload items.csv, .parquet or .jsonl, one row per item, with a column `id` and
-a column `label` if you like. Texts carry the other columns of their own table. With --vectors the database keeps the
-features, so that searches can rank by them (`hbmp search --rescore`). Images are indexed with their file names; run the
-command again to resume a run that was stopped.
+The payload of the items comes from a table: --payload items.csv, .parquet or .jsonl, one row per item, optionally with
+the columns `id` and `label`. For texts, it is the other columns of their own table. With --vectors the database stores
+the features, so that searches can rank by them (`hbmp search --rescore`). Images are indexed with their file names. Run
+the command again to resume an interrupted run.
 
 `hbmp search` searches the database, `hbmp add` and `hbmp remove` change it, `hbmp serve` shows it in the browser, and
 `hbmp.Database.load` opens it in Python.
@@ -24,7 +24,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--replace", action="store_true", help="replace an existing database")
     add_item_arguments(parser)
     parser.add_argument(
-        "--vectors", choices=("float32", "float16", "int8"), help="keep the features too, for searches with --rescore"
+        "--vectors", choices=("float32", "float16", "int8"), help="store the features too, for searches with --rescore"
     )
     parser.add_argument(
         "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
@@ -37,14 +37,14 @@ def add_arguments(parser) -> None:
 def add_item_arguments(parser) -> None:
     """What items carry; `hbmp add` has the same options."""
     parser.add_argument(
-        "--payload", metavar="FILE", help="what items carry, one row per item: .csv, .tsv, .parquet, .jsonl"
+        "--payload", metavar="FILE", help="payload of the items, one row per item: .csv, .tsv, .parquet, .jsonl"
     )
-    parser.add_argument("--columns", nargs="+", metavar="NAME", help="keep only these columns of the payload")
+    parser.add_argument("--columns", nargs="+", metavar="NAME", help="store only these columns of the payload")
     parser.add_argument(
-        "--ids", metavar="NAME", help="ids, whole numbers or texts: a column, or a file (default: column `id`)"
+        "--ids", metavar="NAME", help="ids, whole numbers or strings: a column, or a file (default: the column `id`)"
     )
-    parser.add_argument("--labels", metavar="NAME", help="labels: a file .npy, .csv, .txt, …, or a column")
-    parser.add_argument("--column", metavar="NAME", help="the column of texts in DATA (default: text, or body)")
+    parser.add_argument("--labels", metavar="NAME", help="labels: a file (.npy, .csv, .txt, …) or a column")
+    parser.add_argument("--column", metavar="NAME", help="the text column of DATA (default: text, or body)")
 
 
 def run(options) -> None:

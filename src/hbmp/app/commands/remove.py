@@ -16,7 +16,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("ids", metavar="ID", nargs="*", help="ids of items")
     parser.add_argument("--ids", dest="ids_file", metavar="FILE", help="ids, one per row or line: .txt, .csv, .npy")
     parser.add_argument("--where", nargs="+", metavar="CONDITION", default=[], help=WHERE)
-    parser.add_argument("--dry-run", action="store_true", help="print how many items would go, and remove none")
+    parser.add_argument("--dry-run", action="store_true", help="print how many items would be removed, and remove none")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
@@ -49,7 +49,7 @@ def run(options) -> None:
         print(json.dumps(about))
         return
     done = "would be removed" if options.dry_run else "removed"
-    print(f"{options.database}: {removed:,} items {done}; {n_items:,} items now.")
+    print(f"{options.database}: {removed:,} items {done}; it now has {n_items:,} items.")
 
 
 def _found(database, ids, where) -> int:

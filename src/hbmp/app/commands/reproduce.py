@@ -1,7 +1,7 @@
 """Run a table, a figure or a grid of results on the available data; finished cells are not run again.
 
-A table or figure of the paper is printed with our numbers beside the paper's; missing data are named, with how to get
-them. A grid holds the cells behind the committed results of one protocol.
+A table or figure of the paper is printed with our numbers next to the paper's. If data are missing, the command prints
+how to get them. A grid contains the cells behind the committed results of one protocol.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def add_arguments(parser) -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes (default: 1)")
     parser.add_argument("--results", default="results", metavar="DIR", help="folder of results (default: results)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    parser.add_argument("--refresh", action="store_true", help="run cells again whose method has changed since")
+    parser.add_argument("--refresh", action="store_true", help="run cells again if their method has changed")
     grid = parser.add_argument_group("options of grids")
-    grid.add_argument("--data", metavar="NAME", help="another data set than the grid's own")
+    grid.add_argument("--data", metavar="NAME", help="use this data set instead of the grid's own")
     grid.add_argument("--protocol-params", type=json.loads, metavar="JSON", help='such as {"train_per_class": 50}')
     grid.add_argument("--methods", nargs="+", metavar="NAME", help="only these methods")
-    grid.add_argument("--parts", nargs="+", metavar="PART", help="parts of the grid of images, in order of running")
-    grid.add_argument("--minutes", type=float, metavar="N", help="begin no cell after this time; run again to resume")
-    grid.add_argument("--compile", action="store_true", help="compile networks: slower start, faster training")
+    grid.add_argument("--parts", nargs="+", metavar="PART", help="parts of the image grid, in the order to run them")
+    grid.add_argument("--minutes", type=float, metavar="N", help="start no cell after this time; run again to resume")
+    grid.add_argument("--compile", action="store_true", help="compile networks: slower to start, faster to train")
     grid.add_argument("--keep-codes", action="store_true", help="write codes to RESULTS/codes as well, for figures")
     grid.add_argument("--list", action="store_true", help="print the cells and run nothing")
 

@@ -1,8 +1,8 @@
-"""Find the nearest items of a database to each query, and show what they carry.
+"""Find the items of a database that are nearest to each query, and show their payload.
 
-Queries are features, images or texts, like the items of the database: files, image files, or words where the model has
-an encoder of texts. --like searches with items of the database. --where and --ids restrict the search; --rescore ranks
-that many nearest codes by the vectors that the database keeps.
+Queries are features, images or texts, like the items of the database: files, image files, or words if the model has a
+text encoder. --like uses items of the database as queries. --where and --ids restrict the search. --rescore re-ranks
+that many nearest items by the vectors stored in the database.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "queries", metavar="QUERIES", nargs="*", help="words; image files; or one of: " + DATA.replace("; or", ",")
     )
-    parser.add_argument("--like", nargs="+", metavar="ID", help="items of the database as queries")
+    parser.add_argument("--like", nargs="+", metavar="ID", help="use these items of the database as queries")
     parser.add_argument("-k", type=int, default=10, metavar="N", help="results per query (default: 10)")
-    parser.add_argument("--rows", type=int, nargs="+", metavar="N", help="only these rows of QUERIES (default: all)")
-    parser.add_argument("--column", metavar="NAME", help="the column of texts in QUERIES (default: text, or body)")
+    parser.add_argument(
+        "--rows", type=int, nargs="+", metavar="N", help="use only these rows of QUERIES (default: all)"
+    )
+    parser.add_argument("--column", metavar="NAME", help="the text column of QUERIES (default: text, or body)")
     parser.add_argument("--where", nargs="+", metavar="CONDITION", default=[], help=WHERE)
     parser.add_argument("--ids", nargs="+", metavar="ID", help="search only among these items")
-    parser.add_argument("--rescore", type=int, metavar="N", help="rank the N nearest codes by the original vectors")
+    parser.add_argument("--rescore", type=int, metavar="N", help="re-rank the N nearest items by the original vectors")
     parser.add_argument("--bits", type=int, metavar="N", help="compare only the first N bits")
     parser.add_argument(
-        "--real-valued", action="store_true", help="compare the scores of a query before the sign: finer distances"
+        "--real-valued", action="store_true", help="use the query's scores before the sign, for finer distances"
     )
     parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to show (default: the first six)")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
@@ -43,7 +45,7 @@ def run(options) -> None:
     from hbmp.app.results import as_table, hits
 
     if bool(options.queries) == (options.like is not None):
-        raise ValueError("Give either queries or --like with ids of the database.")
+        raise ValueError("Pass either queries, or --like with ids of items in the database.")
     with Database.load(options.database) as database:
         queries, distances, ids = (_like if options.like else _search)(database, options)
         found = [
@@ -58,7 +60,7 @@ def run(options) -> None:
 
 
 def _how(database, options) -> dict:
-    """The settings of a search that both kinds of queries share."""
+    """The settings of a search that are common to both kinds of queries."""
     from hbmp.app.wheres import ids_of_kind, where_from_words
 
     return {
@@ -92,7 +94,7 @@ def _search(database, options):
 
 
 def _like(database, options):
-    """The same for items of the database, which do not find themselves."""
+    """The same for items of the database; an item is not among its own results."""
     import numpy as np
 
     from hbmp.app.wheres import ids_of_kind

@@ -1,8 +1,8 @@
 """Search a database in the browser and over HTTP.
 
 The page searches by items, vectors or images and shows the codes. POST /search and /encode return JSON; /docs describes
-them. The server is reached from this machine only, unless --host names another address; then set a token (--token or
-$HBMP_TOKEN). Needs pip install 'hbmp[web]'.
+them. The server accepts connections only from this machine, unless --host sets another address; in that case set a
+token (--token or $HBMP_TOKEN). Needs pip install 'hbmp[web]'.
 """
 
 from __future__ import annotations
@@ -13,28 +13,50 @@ EXAMPLE = "hbmp serve digits-16 --index digits-db --features digits"
 def add_arguments(parser) -> None:
     """A database, pictures of its items, and limits."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a model directory (default: the database's own)")
-    parser.add_argument("--index", required=True, metavar="DB", help="a database directory, from `hbmp index`")
-    parser.add_argument("--features", metavar="DATA", help="features of the items, to draw and to encode them")
+    parser.add_argument("--index", required=True, metavar="DB", help="a database, from `hbmp index`")
+    parser.add_argument("--features", metavar="DATA", help="features of the items, to show and to encode them")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     looks = parser.add_mutually_exclusive_group()
-    looks.add_argument("--images", metavar="DIR", help="folder of the items' images (default: where they were indexed)")
+    looks.add_argument(
+        "--images", metavar="DIR", help="folder of the items' images (default: the folder that was indexed)"
+    )
     looks.add_argument(
         "--thumbnails", metavar="FILE", help="pixels of the items: .npy, uint8 (n, h, w) or (n, h, w, 3)"
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (default: 127.0.0.1)"
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)"
     )
     parser.add_argument(
-        "--allow-host", nargs="+", default=[], metavar="NAME", help="further names of this server, as behind a proxy"
+        "--allow-host",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="additional names of this server, for example behind a proxy",
     )
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 for any free one (default: 8000)")
+    parser.add_argument(
+        "--port", type=int, default=8000, metavar="N", help="port, or 0 for any free one (default: 8000)"
+    )
     parser.add_argument("--token", metavar="WORD", help="required in every request (default: $HBMP_TOKEN, else none)")
-    parser.add_argument("--max-k", type=int, default=1000, metavar="N", help="neighbours per request (default: 1000)")
-    parser.add_argument("--max-upload", type=float, default=10, metavar="MB", help="largest image file (default: 10)")
     parser.add_argument(
-        "--max-pixels", type=float, default=40, metavar="M", help="largest image, in millions of pixels (default: 40)"
+        "--max-k", type=int, default=1000, metavar="N", help="maximum number of neighbours per request (default: 1000)"
     )
-    parser.add_argument("--max-concurrent", type=int, default=64, metavar="N", help="requests at a time (default: 64)")
+    parser.add_argument(
+        "--max-upload", type=float, default=10, metavar="MB", help="maximum size of an image file (default: 10)"
+    )
+    parser.add_argument(
+        "--max-pixels",
+        type=float,
+        default=40,
+        metavar="M",
+        help="maximum size of an image, in millions of pixels (default: 40)",
+    )
+    parser.add_argument(
+        "--max-concurrent",
+        type=int,
+        default=64,
+        metavar="N",
+        help="maximum number of concurrent requests (default: 64)",
+    )
     parser.add_argument("--no-map", action="store_true", help="do not compute the map of the codes")
 
 

@@ -256,7 +256,7 @@ def _check_sizes(bits: Sequence[int], rows: int | None) -> list[int]:
 def _check_folder(folder: Path) -> bool:
     """Whether the folder is that of an earlier demo; refuse one where other files would be replaced."""
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; name a folder for the demo with --output.")
+        raise ValueError(f"{folder} is a file; choose a folder for the demo with --output.")
     if (folder / _MARK).is_file():
         return True
     found = [name for name in ("report.html", "model", "db", _MARK) if (folder / name).exists()]

@@ -57,9 +57,9 @@ def _searches(shown: Shown) -> str:
     details = shown.model.detail_bits_
     words = (
         f"The database holds {len(shown.comparison.split.database):,} descriptions as codes of {shown.model.n_bits} "
-        f"bits. {shown.model.n_bits - details} of them are learned from the labels, {details} tell descriptions of one "
-        "label apart. The first column of each table compares codes alone. The second ranks the 50 nearest codes by "
-        "their vectors. The last searches the vectors themselves."
+        f"bits. {shown.model.n_bits - details} of them are learned from the labels, and {details} distinguish "
+        "descriptions with the same label. The first column of each table compares codes alone. The second ranks the "
+        "50 nearest codes by their vectors. The last searches the vectors themselves."
     )
     return f"<p>{html.escape(words)}</p>" + "".join(_search_table(each) for each in shown.searches)
 

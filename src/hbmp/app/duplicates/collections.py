@@ -50,7 +50,7 @@ class Collections:
     def sizes(self) -> NDArray[np.float64]:
         """Pixels of pictures, or characters of texts."""
         if self.kind == "rows":
-            raise ValueError("Rows of features have no size; use --keep first.")
+            raise ValueError("Feature rows have no size; use --keep first.")
         return np.concatenate([_sizes(data) for data in self.data])
 
     def _placed(self, row: int) -> tuple[Data, int]:
@@ -65,11 +65,12 @@ def read_collections(options: Any) -> Collections:
     kinds = {_kind(data) for data in sets}
     if len(kinds) > 1:
         raise ValueError(
-            f"{options.data} and {options.against} hold {' and '.join(sorted(kinds))}; both must hold the same."
+            f"{options.data} and {options.against} contain {' and '.join(sorted(kinds))}; both must be of the same "
+            "kind."
         )
     if kinds == {"rows"}:
         if options.encoder is not None or options.backbone is not None:
-            raise ValueError(f"{options.data} holds features, which need no encoder.")
+            raise ValueError(f"{options.data} contains features, which need no encoder.")
         return Collections(tuple(sets), tuple(np.asanyarray(data.features) for data in sets))
     takes = "texts" if kinds == {"texts"} else "images"
     encoder = encoder_of(takes, options.encoder, options.backbone, device=options.device)
@@ -87,7 +88,7 @@ def _sizes(data: Data) -> NDArray[np.float64]:
         return np.array([len(text) for text in data.texts], np.float64)
     files = data.images.files
     if files is None:
-        raise ValueError(f"{data.name} holds no files of pictures, whose sizes --keep largest compares.")
+        raise ValueError(f"{data.name} contains no picture files, whose sizes --keep largest compares.")
     return np.array([_pixels(file) for file in files], np.float64)
 
 

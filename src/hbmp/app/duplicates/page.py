@@ -31,7 +31,10 @@ def as_html(found: Duplicates, items: Collections, *, shown: int) -> str:
     ordered = sorted(groups_of_report(found, items), key=lambda group: -len(group[1]))
     groups = "".join(_group(number, members, items) for number, members in ordered[:shown])
     if len(ordered) > shown:
-        groups += f"<p>The {shown:,} largest of {len(ordered):,} groups are shown; .json and .csv have all.</p>"
+        groups += (
+            f"<p>The {shown:,} largest of {len(ordered):,} groups are shown; the .json and .csv reports "
+            "contain all.</p>"
+        )
     lead = f"<p>{html.escape(found.about())}</p>"
     sections = [("Groups", groups or "<p>None.</p>"), ("Threshold", _threshold(found))]
     return page("Near-duplicates", "Near-duplicates", lead, sections, style=_STYLE)
@@ -71,7 +74,7 @@ def _thumbnail(items: Collections, each: dict[str, Any]) -> str:
 
 def _threshold(found: Duplicates) -> str:
     if found.calibration is None:
-        return f"<p>Near-duplicates have a similarity of at least {found.threshold:.3f}, as was asked.</p>"
+        return f"<p>Near-duplicates have a similarity of at least {found.threshold:.3f}, as requested.</p>"
     tail = found.calibration
     words = (
         f"Near-duplicates have a similarity of at least {found.threshold:.3f}. Of the unrelated pairs, one in "

@@ -20,7 +20,7 @@ _LINES = 10  # groups in the text
 def check_ending(path: str) -> None:
     """Refuse a report of an unknown kind before the work begins."""
     if Path(path).suffix.lower() not in ENDINGS:
-        raise ValueError(f"A report ends in {', '.join(ENDINGS)}; found {path}.")
+        raise ValueError(f"Reports must end in {', '.join(ENDINGS)}; found {path}.")
 
 
 def render(path: str, found: Duplicates, items: Collections, *, shown: int) -> str:

@@ -58,7 +58,7 @@ def read_data(source, labels=None, *, column: str | None = None, data_dir=None, 
     """
     path = Path(source)
     if column is not None and not path.is_file():
-        raise ValueError(f"--column names a column of texts, and {source} is not a file.")
+        raise ValueError(f"--column names a text column, but {source} is not a file.")
     if path.is_file() and holds_texts(path, column):
         if not images:
             raise ValueError(_takes_features(path, "holds texts"))
@@ -73,7 +73,7 @@ def read_data(source, labels=None, *, column: str | None = None, data_dir=None, 
         data = _file(path, images)
     if labels is None or (data.features is None and names_files(Path(labels))):
         if labels is not None and path.exists() and is_parquet_of_images(path):
-            raise ValueError(f"{labels} names image files, and {source} is Parquet: give one label per row instead.")
+            raise ValueError(f"{labels} names image files, but {source} is Parquet: pass one label per row instead.")
         return data
     values, names = read_labels(labels)
     if len(values) != len(data):
@@ -215,7 +215,7 @@ def _file(path: Path, images: bool) -> Data:
         )
     if ending in FEATURES:
         return datasets.get("feature-arrays").load(path)
-    raise ValueError(f"{path} is not a file of features; these end in {', '.join(FEATURES)}.")
+    raise ValueError(f"{path} is not a feature file; feature files end in {', '.join(FEATURES)}.")
 
 
 def _named(arrays: dict[str, np.ndarray], names: tuple[str, ...], path: Path, what: str) -> np.ndarray:
@@ -224,12 +224,12 @@ def _named(arrays: dict[str, np.ndarray], names: tuple[str, ...], path: Path, wh
     if found is None and len(arrays) == 1:
         (found,) = arrays
     if found is None:
-        raise ValueError(f"{path} holds {', '.join(arrays)}; name the array of {what} '{names[0]}'.")
+        raise ValueError(f"{path} holds {', '.join(arrays)}; rename the array of {what} to '{names[0]}'.")
     return arrays[found]
 
 
 def _takes_features(place, what: str) -> str:
     return (
-        f"{place} {what}, but features are needed here: compute them with `hbmp features`. `hbmp fit`, `index`, "
+        f"{place} {what}, but this command needs features: compute them with `hbmp features`. `hbmp fit`, `index`, "
         "`search`, `evaluate` and `serve` take texts and images."
     )

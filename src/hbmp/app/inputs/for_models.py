@@ -16,7 +16,7 @@ def inputs_for(model: Hasher, data: Data, source):
     if encoder is not None and data.features is None:
         return _items_for(encoder, data, source)
     if data.texts is not None:
-        raise ValueError(f"{source} holds texts, but {_wants(model)}: fit a model on texts, or give features.")
+        raise ValueError(f"{source} holds texts, but {_wants(model)}: fit a model on texts, or pass features.")
     if model.fitted_on_images:
         if data.images is None:
             raise ValueError(f"{source} holds features, but the model takes images: give a folder of images.")
@@ -24,7 +24,7 @@ def inputs_for(model: Hasher, data: Data, source):
     if data.features is None:
         holds = "is an image" if is_image_file(source) else "holds images"
         raise ValueError(
-            f"{source} {holds}, but the model takes vectors of {model.n_features_in_} features: give features of "
+            f"{source} {holds}, but the model takes vectors of {model.n_features_in_} features: pass features from "
             "the network it was fitted on, or fit a model on images."
         )
     return np.asanyarray(data.features)
@@ -48,4 +48,4 @@ def _items_for(encoder, data: Data, source):
 def _wants(model: Hasher) -> str:
     if model.fitted_on_images:
         return "the model takes images"
-    return f"the model takes vectors of {model.n_features_in_} features and remembers no encoder"
+    return f"the model takes vectors of {model.n_features_in_} features and has no encoder"

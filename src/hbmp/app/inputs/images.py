@@ -41,7 +41,9 @@ def files_as_images(paths: Sequence[str | Path]) -> Data:
         if not Path(path).is_file():
             raise ValueError(f"There is no file {path}.")
         if not is_image_file(path):
-            raise ValueError(f"{path} is not an image: its name ends in none of .jpg, .png, .webp and the like.")
+            raise ValueError(
+                f"{path} is not an image: its name does not end in .jpg, .png, .webp or another image suffix."
+            )
     return Data(name=Path(paths[0]).stem, labels=None, images=Images.from_paths(paths))
 
 

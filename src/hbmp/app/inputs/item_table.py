@@ -74,7 +74,7 @@ class ItemTable:
                 if not isinstance(value, str) and value is not None:
                     raise ValueError(
                         f"Row {number * rows + place + 1} of column {name!r} in {self.path} is a "
-                        f"{type(value).__name__}, not a text; name a column of texts with --column."
+                        f"{type(value).__name__}, not a string; choose a text column with --column."
                     )
             yield [value or "" for value in block[name]]
 
@@ -88,7 +88,7 @@ class ItemTable:
             (found,) = self.names
         if found is None:
             raise ValueError(
-                f"{self.path} has the columns {', '.join(self.names)}; name the one of texts with --column."
+                f"{self.path} has the columns {', '.join(self.names)}; choose the text column with --column."
             )
         return found
 
@@ -122,7 +122,7 @@ class _Separated:
         self._path = path
         first = next(self._rows(), None)
         if first is None:
-            raise ValueError(f"{path} is empty; its first line must name the columns.")
+            raise ValueError(f"{path} is empty; the first line must contain the column names.")
         self.names = [name.strip() for name in first]
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
@@ -138,7 +138,7 @@ class _Separated:
             for number, row in part:
                 if len(row) != len(self.names):
                     raise ValueError(
-                        f"Record {number} of {self._path} has {len(row)} cells, and its first line has "
+                        f"Record {number} of {self._path} has {len(row)} cells, but the first line has "
                         f"{len(self.names)}; put quotes around texts with commas or line breaks."
                     )
             yield {name: [row[place] for _, row in part] for name, place in zip(names, places, strict=True)}
@@ -256,7 +256,7 @@ def _reader(path: Path) -> Callable[[Path], Any]:
         return _Lines
     if ending in (".parquet", ".pq") or path.is_dir():
         return _Parquet
-    raise ValueError(f"{path} is not a table of items; these end in {', '.join(TABLE_ENDINGS)}.")
+    raise ValueError(f"{path} is not a table of items; tables end in {', '.join(TABLE_ENDINGS)}.")
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def csv_features(path: Path) -> tuple[np.ndarray, np.ndarray | None, tuple[str, 
     small = _small(header)
     used = [column for column in range(width) if header is None or small[column] not in (*LABEL_NAMES, *_ROW_NAMES)]
     if not used:
-        raise ValueError(f"{path} has no columns of numbers; found {', '.join(header or ())}.")
+        raise ValueError(f"{path} has no numeric columns; found {', '.join(header or ())}.")
     try:
         features = np.loadtxt(
             path,

@@ -2,7 +2,7 @@
 
     POST /encode /search /search/batch            GET /info /facets /codes /map
     GET /items/random /items/{id} /items/{id}/picture
-    POST /items /items/remove  DELETE /items/{id}     with a token only, see `changes`
+    POST /items /items/remove  DELETE /items/{id}     only on a server with a token, see `changes`
     GET /healthz /metrics /openapi.json /docs     GET /  the page
 
 Searches run in one thread per core, first come first served.
@@ -49,7 +49,7 @@ _HEADERS = {
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.Refusal, "description": about}
     for status, about in {
-        401: "No token, or a wrong one",
+        401: "Missing or wrong token",
         413: "Too many bytes or pixels",
         421: "An unknown Host header",
         422: "An invalid query",
@@ -184,7 +184,7 @@ async def _read(request: Request, kind: type[_Body], limits: Limits, *, images: 
     if image is not None:
         check_image(image, limits)
     elif isinstance(content, dict):
-        raise Refused("The form holds no file; put the image in the field `image`.")
+        raise Refused("The form contains no file; put the image into the field `image`.")
     try:
         return (
             kind.model_validate_json(content) if isinstance(content, bytes) else kind.model_validate(content)
@@ -226,7 +226,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def broken(_: Request, error: Exception) -> Response:
-        return refusal("The server failed; see its log.", 500)
+        return refusal("Internal server error; see the server's log.", 500)
 
 
 class _Guarded:

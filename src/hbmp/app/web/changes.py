@@ -25,14 +25,14 @@ class Changes:
     def check(self) -> None:
         """Refuse changes on a server without a token."""
         if not self.allowed:
-            raise Refused("Items are added and removed with a token only: start the server with --token.", 403)
+            raise Refused("Items can be added and removed only on a server with a token: start it with --token.", 403)
 
     def add(self, addition: Addition, _: Any = None) -> dict[str, int]:
         """Add items, all or none."""
         items = addition.items
         ids = [item.id for item in items]
         if any(one is None for one in ids) and any(one is not None for one in ids):
-            raise Refused("Give an id to every new item, or to none.")
+            raise Refused("Pass an id for every new item, or for none.")
         columns = list(dict.fromkeys(name for item in items for name in item.payload or {}))
         self._change(
             self.database.add,
@@ -69,7 +69,7 @@ class Changes:
     def _vectors(self, items: list[NewItem]) -> NDArray[Any]:
         """The vectors of new items."""
         if any((item.vector is None) == (item.text is None) for item in items):
-            raise Refused("Give each new item either a vector or a text.")
+            raise Refused("Pass either a vector or a text for each new item.")
         texts = [item.text for item in items if item.text is not None]
         encoded = iter(self.reader.texts(texts)) if texts else iter(())
         return np.array(
@@ -82,7 +82,7 @@ class Changes:
         if all(label is None for label in labels):
             return None
         if any(label is None for label in labels):
-            raise Refused("Give a label to every new item, or to none.")
+            raise Refused("Pass a label for every new item, or for none.")
         if self.database.label_kind != "rows":
             wrong = next((label for label in labels if isinstance(label, list)), None)
             if wrong is not None:

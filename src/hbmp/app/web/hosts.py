@@ -35,7 +35,7 @@ class KnownHosts:
         if scope["type"] != "http" or self.accepts(Headers(scope=scope).get("host", "")):
             await self.app(scope, receive, send)
             return
-        sentence = "This server has another name: use the address it printed, or start it with --allow-host NAME."
+        sentence = "Unknown host name: use the address that the server printed, or start it with --allow-host NAME."
         await refusal(sentence, 421)(scope, receive, send)
 
     def accepts(self, header: str) -> bool:

@@ -59,7 +59,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         if self.inside >= self.limits.concurrent:
-            answer = refusal(f"{self.inside} requests are being answered; try again in a second.", 503)
+            answer = refusal(f"{self.inside} requests are being processed; try again in a second.", 503)
             answer.headers["Retry-After"] = "1"
             await answer(scope, receive, send)
             return
@@ -103,7 +103,7 @@ async def _form(headers: Headers, stream: AsyncIterator[bytes]) -> tuple[dict[st
         form = await MultiPartParser(headers, stream, max_files=1, max_fields=8, max_part_size=65_536).parse()  # type: ignore[arg-type]
     except MultiPartException as error:
         raise Refused(
-            f"The form cannot be read ({error.message.rstrip('.')}); send one image and few fields."
+            f"The form cannot be read ({error.message.rstrip('.')}); send one image and at most a few fields."
         ) from None
     try:
         fields: dict[str, str] = {}
@@ -119,7 +119,7 @@ async def _form(headers: Headers, stream: AsyncIterator[bytes]) -> tuple[dict[st
 
 
 async def _counted(request: Request, most: int) -> AsyncIterator[bytes]:
-    sentence = f"A request may hold {most:,} bytes at most; send a smaller one."
+    sentence = f"A request may have at most {most:,} bytes; send a smaller one."
     announced = request.headers.get("content-length", "0")
     if not announced.isdecimal():  # servers other than uvicorn may pass it on
         raise Refused("The Content-Length is not a number.", 400)
@@ -142,8 +142,8 @@ def check_image(content: bytes, limits: Limits) -> None:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             width, height = image.size
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise Refused(f"{most}, found many more; send a smaller one.", 413) from None
+        raise Refused(f"{most}, found many more; send a smaller image.", 413) from None
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
-        raise Refused(f"The file is not an image that can be read here; send {', '.join(FORMATS)}.", 415) from None
+        raise Refused(f"The file is not a readable image; send {', '.join(FORMATS)}.", 415) from None
     if width * height > limits.pixels:
         raise Refused(f"{most}, found {width} × {height}; send a smaller one.", 413)

@@ -44,13 +44,13 @@ def check_same(mine: Hasher, given: Hasher, names: str) -> None:
         )
         same = bool(np.allclose(mine.project(probe), given.project(probe), rtol=1e-3, atol=1e-4))
     if not same:
-        raise ValueError(f"{names} hold different models; pass the model that made the codes, or none.")
+        raise ValueError(f"{names} contain different models; pass the model that produced the codes, or none.")
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one."""
     if not 0 <= port <= 65_535:  # some systems would take the remainder
-        raise ValueError(f"A port lies between 0 and 65535, found {port}; choose another --port.")
+        raise ValueError(f"The port must lie between 0 and 65535, found {port}; choose another --port.")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -67,10 +67,10 @@ def _images(options, database: Database):
     if options.thumbnails is not None:
         path = Path(options.thumbnails)
         if not path.is_file():
-            raise ValueError(f"There is no file of thumbnails {path}.")
+            raise ValueError(f"The thumbnail file {path} does not exist.")
         return read_npy(path)
     if options.images is not None and not Path(options.images).exists():
-        raise ValueError(f"There is no folder of images {options.images}.")
+        raise ValueError(f"The image folder {options.images} does not exist.")
     if database.files is None:
         return options.images
     if options.images is not None:

@@ -61,7 +61,7 @@ class Reader:
         given += [] if image is None else ["image"]
         if len(given) != 1:
             raise Refused(
-                f"Give one of id, text, vector, scores or an image; found {', '.join(given) or 'none of them'}."
+                f"Pass one of id, text, vector, scores or an image; found {', '.join(given) or 'none of them'}."
             )
         if image is not None:
             return self.image(image)
@@ -81,7 +81,7 @@ class Reader:
         if found in self.database:
             return found
         shown = item_id if kind is int and str(item_id).lstrip("-").isdecimal() else repr(item_id)
-        raise Refused(f"There is no item {shown}. GET /items/random returns one that exists.", 404)
+        raise Refused(f"There is no item {shown}. GET /items/random returns an existing item.", 404)
 
     def item(self, item_id: int | str) -> Asked:
         """An item of the database as a query."""
@@ -149,5 +149,5 @@ def finite(numbers: list[float], length: int, name: str, why: str) -> NDArray[np
     with np.errstate(over="ignore"):
         array = np.asarray(numbers, dtype=np.float64).astype(np.float32)
     if not np.isfinite(array).all():
-        raise Refused(f"The {name} must hold finite numbers that fit in 32 bits, found others.")
+        raise Refused(f"The {name} must contain finite numbers that fit in 32 bits.")
     return array

@@ -160,7 +160,7 @@ class Collection:
             raise Refused(f"These codes have {n_bits} bits, found n_bits={how.n_bits}.")
         if how.rescore is not None and self.database.vectors is None:
             raise Refused(
-                "Rescoring needs the original vectors, which this database does not keep: index it with --vectors "
+                "Rescoring needs the original vectors, which this database does not store: index it with --vectors "
                 "float16."
             )
         if how.rescore is not None and how.rescore > 10 * self.max_k:
@@ -172,7 +172,7 @@ class Collection:
         given = {name: values for name, values in lists.items() if values is not None}
         if len(given) != 1 or not next(iter(given.values())):
             found = " and ".join(f"{len(values)} {name}" for name, values in given.items()) or "none of them"
-            raise Refused(f"Give one list of ids, texts, vectors or scores; found {found}.")
+            raise Refused(f"Pass one list of ids, texts, vectors or scores; found {found}.")
         ((kind, values),) = given.items()
         if len(values) > _MOST_AT_ONCE:
             raise Refused(f"A batch has at most {_MOST_AT_ONCE:,} queries, found {len(values):,}; send several.")
@@ -197,14 +197,14 @@ class Collection:
         values = [one.scores if how.mode == "real" else one.signs for one in asked]
         if any(value is None for value in values):
             raise Refused(
-                "The database keeps the signs of its items, not their scores, and the input of this item is not "
+                "The database stores the signs of its items, not their scores, and the input of this item is not "
                 "available. Use mode plain or weighted, or start the server with --features or --images."
             )
         weights = np.ones(n_bits) if how.mode == "plain" else self._weights_for(n_bits)
         own = n_bits == index.n_bits and np.array_equal(weights, index.bit_weights)
         vectors = [one.vector for one in asked]
         if how.rescore is not None and any(vector is None for vector in vectors):
-            raise Refused("Rescoring needs the vector of the query: give an item, a text or a vector, not scores.")
+            raise Refused("Rescoring needs the vector of the query: pass an item, a text or a vector, not scores.")
         try:
             if how.rescore is not None:
                 found = self.database.search(

@@ -85,7 +85,7 @@ class LangChainStore(VectorStore):
     ):
         found = getattr(database.model, "input_encoder_", None) if embedding is None else embedding
         if found is None:
-            raise ValueError("The model of this database remembers no encoder of texts: pass embedding=….")
+            raise ValueError("The model of this database has no text encoder: pass embedding=….")
         self.database, self.text_column = database, text_column
         self._embedding = EncoderEmbeddings(found) if isinstance(found, Encoder) else found
 
