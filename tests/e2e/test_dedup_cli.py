@@ -132,7 +132,7 @@ def test_pictures_side_by_side(tmp_path, monkeypatch, capsys):
         (["dedup", "x.npy", "--encoder", "wordllama"], "x.npy contains features, which need no encoder."),
         (["dedup", "x.npy", "--keep", "largest"], "Feature rows have no size; use --keep first."),
         (["dedup", "x.npy"], "5 items are too few to estimate"),
-        (["dedup", "x.npy", "--against", "t.txt"], "x.npy and t.txt contain rows and texts; both must be of the same kind."),
+        (["dedup", "x.npy", "--against", "t.txt"], "x.npy and t.txt contain rows and texts; both must be"),
         (["dedup", "x.npy", "--threshold", "2"], "A threshold is a similarity between 0 and 1, found 2.0."),
     ],
 )
