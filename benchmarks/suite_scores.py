@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 OURS = "hbmp"
+NEAR = 0.3  # points within which hbmp counts as level with the first
 Scores = Mapping[str, Mapping[str, float]]  # {set: {name: mean score}}
 
 
@@ -49,6 +50,33 @@ def ranks(scores: Scores, ours: str = OURS) -> list[dict]:
                 {"set": name, "score": found[ours], "rank": rank, "of": len(found), "best": best, "margin": margin}
             )
     return rows
+
+
+def with_seeds(lines: Iterable[dict], seeds: Iterable[int]) -> list[dict]:
+    """The lines with these seeds, of cells that were measured with all of them."""
+    wanted = set(seeds)
+    found: dict[tuple, list[dict]] = {}
+    for line in lines:
+        if line["seed"] in wanted and "failed" not in line:
+            found.setdefault((line["set"], line["name"], line["bits"]), []).append(line)
+    return [line for cell in found.values() if {line["seed"] for line in cell} == wanted for line in cell]
+
+
+def summary(lines: list[dict], measure: str, bits: int) -> dict | None:
+    """How often hbmp is first, or within 0.3 points of the first, and its margins; None without other methods."""
+    rows = ranks(mean_scores(lines, measure, [bits]))
+    if not rows:
+        return None
+    margins = {row["set"]: row["margin"] for row in rows}
+    worst = min(margins, key=margins.__getitem__)
+    return {
+        "sets": len(rows),
+        "first": sum(margin >= 0 for margin in margins.values()),
+        "near": sum(margin >= -NEAR for margin in margins.values()),
+        "mean": float(np.mean(list(margins.values()))),
+        "worst": margins[worst],
+        "worst_set": worst,
+    }
 
 
 def complete(scores: Scores) -> dict[str, Mapping[str, float]]:

@@ -1,4 +1,4 @@
-"""Pictures of docs/beyond-the-paper.md, drawn from the lines in results/.
+"""Pictures of docs/lab-log.md, drawn from the lines in results/.
 
     python scripts/past_the_paper_pictures.py       writes docs/pictures/weights.png and docs/pictures/queries.png
 

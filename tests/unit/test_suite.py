@@ -94,8 +94,35 @@ def test_rank_and_margin_are_against_the_best_other_method():
     assert row["margin"] == pytest.approx(-2)
 
 
+def test_the_summary_counts_first_places_of_cells_with_every_seed():
+    from suite_scores import summary, with_seeds
+
+    scores = {"a": (0.6, 0.5), "b": (0.5, 0.502), "c": (0.5, 0.55)}
+    lines = [
+        line(held, name, own, own)
+        for held, found in scores.items()
+        for name, own in zip(("hbmp", "csq"), found, strict=True)
+    ]
+    lines += [line("a", "sdr", 0.9, 0.9, seed=1), *({**one, "seed": 1} for one in lines)]
+    kept = with_seeds(lines, (0, 1))
+    assert {one["name"] for one in kept} == {"hbmp", "csq"}
+    found = summary(kept, "own", 16)
+    assert (found["sets"], found["first"], found["near"], found["worst_set"]) == (3, 1, 2, "c")
+    assert (found["mean"], found["worst"]) == pytest.approx(((10 - 0.2 - 5) / 3, -5))
+    assert summary(kept, "own", 32) is None
+
+
+def test_an_idea_is_measured_where_it_is_in_use():
+    from suite_page import ablation_table
+
+    lines = [line(held, name, own, own) for held in "ab" for name, own in (("default", 0.6), ("no intercept", 0.5))]
+    lines = [{**one, "new_own": one["own"]} for one in lines]
+    assert "| free constant | multi-label | 16 | +10.0 | +10.0 | b |" in ablation_table(lines, {"b"})
+    assert "free constant" not in ablation_table(lines, set())
+
+
 def test_methods_are_ranked_over_the_sets_that_they_have():
-    from suite_report import method_table
+    from suite_tables import method_table
 
     scores = {"a": {"itq": 0.2, "csq": 0.6, "hbmp": 0.5}, "b": {"itq": 0.3, "hbmp": 0.4}}
     lines = [line(held, name, own, own) for held, found in scores.items() for name, own in found.items()]
@@ -190,7 +217,8 @@ def test_the_page_is_that_of_the_lines_and_sets():
 def test_every_regime_has_a_set():
     facts = json.loads((ROOT / "results" / "suite-sets.json").read_text()).values()
     assert len(facts) >= 14
-    assert {min(one["labels"] for one in facts), max(one["labels"] for one in facts)} == {2, 200}
+    assert min(one["labels"] for one in facts) == 2
+    assert max(one["labels"] for one in facts) >= 200
     assert min(one["dimensions"] for one in facts) <= 64
     assert max(one["dimensions"] for one in facts) >= 1536
     assert sum(one["multi_label"] for one in facts) >= 3

@@ -13,7 +13,7 @@ common.
 
                 R_ij - s (m_i + m_j - μ), clipped to [-1, 1]
 
-Past the paper, like `MeanFeatures`: docs/beyond-the-paper.md has the measurements.
+Past the paper, like `MeanFeatures`: docs/lab-log.md has the measurements.
 """
 
 from __future__ import annotations

@@ -1,0 +1,171 @@
+"""The suite's page in the documentation, docs/suite.md: a function of the lines alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from suite_scores import mean_scores, ranks, summary, with_seeds
+from suite_tables import method_table, points, regret_tables, table
+
+MEASURES = {"own": "own distance", "real": "real-valued queries", "new_own": "new rows only"}
+IDEAS = {  # what is measured without each: the variant that lacks it, and where it is in use
+    "mean features in the affinity": ("labels alone", "all sets"),
+    "choice of their weight on held-out rows": ("feature share 0.5", "classes"),
+    "free constant": ("no intercept", "multi-label"),
+    "label scores": ("no label scores", "all sets"),
+    "label votes": ("votes 0", "all sets"),
+    "balanced prior of the votes": ("prior 0", "classes"),
+    "label-aware queries": ("plain queries", "multi-label"),
+    "contrastive loss": ("no contrast", "all sets"),
+    "weights of bits": ("equal weights", "all sets"),
+    "dither": ("no dither", "where bits are spare"),
+}
+INTRODUCTION = """\
+# The development suite
+
+<!-- Written by `python benchmarks/suite.py page`; edits here are lost. -->
+
+{n} real sets on which settings are chosen and methods are compared. They differ in the number of classes, rows per \
+class, balance, how far classes overlap, single and multi-label, images and texts, and dimensions. `--validation` and \
+`regret` choose settings on splits of the training rows by leave-one-set-out regret; the last sections have that table \
+for the defaults of HBMP. Some of the defaults were first found on test queries of these sets, in an earlier \
+development version, so margins on them may be optimistic.
+
+```bash
+python benchmarks/suite_data.py suite-data --shared DATA
+python benchmarks/suite.py run suite-data --jobs 16 --seeds 0 1 2
+python benchmarks/suite.py run suite-data --jobs 16 --validation --methods hbmp --name default \\
+    --readings --bits 64 16 --output results/suite-variants.jsonl
+python benchmarks/suite.py run suite-data --jobs 16 --validation --methods hbmp --bits 64 \\
+    --variants benchmarks/suite_variants.json --output results/suite-variants.jsonl
+python benchmarks/suite.py page
+```
+
+{sets}
+
+## How to read the tables
+
+mAP covers the full ranking of the database, which holds the training rows and new rows; ties are averaged. "New rows \
+only" leaves the training rows out of the database. A multi-label row is relevant when it shares a label with the \
+query. The margin is the difference to the best other method in points. Methods that take one class per row have no \
+scores on multi-label sets, so that their means cover fewer sets.
+"""
+ABLATION = """\
+## What each idea brings
+
+Points of mAP that HBMP loses without an idea, on queries split from the training rows, seed 0: the mean over the \
+sets where the idea is in use, and the set that loses most. An idea stays if it brings 0.3 points on average by any \
+measure, or if some set would lose more than 2 points without it.
+"""
+REGRET = """\
+Each setting is scored by the mean of both mAPs on queries split from the training rows. Regret is what a set loses \
+when the other sets choose its setting: the setting that is best on average over them, against the best setting for \
+the set itself.
+"""
+
+
+def page(lines: list[dict], variants: list[dict], facts: dict[str, dict]) -> str:
+    """docs/suite.md."""
+    lines = [line for line in lines if line["split"] == "test" and "failed" not in line]
+    several = sorted({line["seed"] for line in lines if line["name"] == "hbmp"})
+    shown = with_seeds(lines, several)
+    sections = [INTRODUCTION.format(n=len(facts), sets=set_table(facts)), "## Summary", "", summaries(lines, several)]
+    for bits in sorted({line["bits"] for line in lines}):
+        sections += [f"## {bits} bits", "", _seeds_of(shown, several), "", margin_table(shown, bits), ""]
+    for bits in sorted({line["bits"] for line in lines}):
+        sections += [f"## {bits} bits, all methods", "", method_table(with_seeds(lines, several[:1]), "own", bits)]
+    if variants:
+        multi_label = {name for name, one in facts.items() if one["multi_label"]}
+        sections += [ABLATION, ablation_table(variants, multi_label), ""]
+        read = [line for line in variants if not line["settings"]]  # "default", and readings of its fits
+        trained = [line for line in variants if line["settings"] or line["name"] == read[0]["name"]]
+        for title, found in (("Settings of training", trained), ("Settings of reading", read)):
+            sections += [f"## {title}: gains and regret", "", REGRET, regret_tables(found, "score")]
+    return "\n".join(sections)
+
+
+def set_table(facts: dict[str, dict]) -> str:
+    """What the sets are."""
+    head = ["set", "labels", "rows per label", "dimensions", "train", "new", "query", "what it is"]
+    rows = [
+        [
+            *(name, f"{one['labels']}{' (multi-label)' if one['multi_label'] else ''}"),
+            *(
+                f"{one['fewest']:,} to {one['most']:,}",
+                *(f"{one[key]:,}" for key in ("dimensions", "train", "new", "query")),
+            ),
+            one["description"],
+        ]
+        for name, one in facts.items()
+    ]
+    return table(head, rows)
+
+
+def summaries(lines: list[dict], seeds: list[int]) -> str:
+    """How often hbmp is first: among all methods at the first seed, and among those with every seed."""
+    groups = dict.fromkeys([tuple(seeds[:1]), tuple(seeds)])
+    parts = []
+    for group in groups:
+        found = with_seeds(lines, group)
+        parts += [_seeds_of(found, group), "", summary_table(found), ""]
+    return "\n".join(parts)
+
+
+def _seeds_of(lines: list[dict], seeds: Iterable[int]) -> str:
+    """Seeds and methods of a table."""
+    names = list(dict.fromkeys(line["name"] for line in lines))
+    listed = ", ".join(str(seed) for seed in seeds)
+    return f"Seed{'s' * (listed.count(',') > 0)} {listed}; {', '.join(names)}."
+
+
+def summary_table(lines: list[dict]) -> str:
+    """One row for each code length and measure."""
+    head = ["bits", "distance", "sets", "first", "within 0.3", "mean margin", "worst", "on"]
+    rows = []
+    for bits in sorted({line["bits"] for line in lines}):
+        for measure, name in MEASURES.items():
+            if (one := summary(lines, measure, bits)) is not None:
+                counts = [one[key] for key in ("sets", "first", "near")]
+                rows.append([bits, name, *counts, points(one["mean"]), points(one["worst"]), one["worst_set"]])
+    return table(head, rows)
+
+
+def margin_table(lines: list[dict], bits: int) -> str:
+    """One row for each set: mAP, the best other method and the margin, for every measure."""
+    found = {measure: {r["set"]: r for r in ranks(mean_scores(lines, measure, [bits]))} for measure in MEASURES}
+    head = ["set", *(title for name in MEASURES.values() for title in (name, "best other", "margin"))]
+    rows = []
+    for name in found["own"]:
+        cells = [found[measure][name] for measure in MEASURES]
+        rows.append([name, *(text for r in cells for text in (f"{r['score']:.3f}", r["best"], points(r["margin"])))])
+    return table(head, rows)
+
+
+def ablation_table(variants: list[dict], multi_label: set[str]) -> str:
+    """One row for each idea: what is lost without it by each measure, on average and at worst."""
+    head = ["idea", "used on", "bits", *(title for name in MEASURES.values() for title in (name, "worst", "on"))]
+    rows = []
+    for idea, (variant, where) in IDEAS.items():
+        for bits in sorted({line["bits"] for line in variants if line["name"] == variant}):
+            losses = [_losses(variants, variant, bits, measure, where, multi_label) for measure in MEASURES]
+            if not all(losses):
+                continue
+            cells = []
+            for lost in losses:
+                worst = max(lost, key=lost.__getitem__)
+                cells += [points(float(np.mean(list(lost.values())))), points(lost[worst]), worst]
+            rows.append([idea, where, bits, *cells])
+    return table(head, rows)
+
+
+def _losses(variants, variant, bits, measure, where, multi_label) -> dict[str, float]:
+    """{set: points lost without an idea} over the sets where it is in use."""
+    scores = mean_scores([line for line in variants if line["name"] in ("default", variant)], measure, [bits])
+    lost = {name: 100 * (by["default"] - by[variant]) for name, by in scores.items() if len(by) == 2}
+    if where == "where bits are spare":
+        return {name: value for name, value in lost.items() if value}
+    if where == "all sets":
+        return lost
+    return {name: value for name, value in lost.items() if (name in multi_label) == (where == "multi-label")}
