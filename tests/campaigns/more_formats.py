@@ -286,7 +286,7 @@ def _stopped(part: str) -> Callable[[Path], Path]:
 
 
 def _features(path: Path, n_blocks: int) -> int:
-    from hbmp.app import featuring
+    from hbmp.encode import featuring
 
     def blocks(start: int) -> Any:
         yield from [TEXTS[:2], TEXTS[2:4], TEXTS[4:]][start // 2 : n_blocks]

@@ -112,7 +112,7 @@ def test_labels_are_a_column_and_scores_are_held_out(folder, capsys):
 
 
 def test_features_are_the_encoders_in_any_blocks_and_a_stopped_run_resumes(folder, tmp_path, capsys, monkeypatch):
-    from hbmp.app import featuring
+    from hbmp.encode import featuring
     from hbmp.encoders import WordLlama
 
     texts = [body[:40] for _, body in descriptions()] * 8

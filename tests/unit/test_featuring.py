@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from hbmp import encoders
 from hbmp.app import cli
-from hbmp.app.featuring import ItemSource, write_features
+from hbmp.encode.featuring import ItemSource, write_features
 
 TEXTS = ["a", "bb", "", "dddd", "eeeee"]
 
@@ -34,7 +34,7 @@ def written(path, n_blocks=3, function=lengths, stamp="s"):
 @pytest.fixture
 def stopped(tmp_path, monkeypatch):
     """What a run leaves after two of its three blocks."""
-    monkeypatch.setattr("hbmp.app.featuring._SECONDS", -1)
+    monkeypatch.setattr("hbmp.encode.featuring._SECONDS", -1)
     with pytest.raises(ValueError, match="4 items were found and 5 expected"):
         written(tmp_path / "x.npy", n_blocks=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy.part", "x.npy.part.json"]
@@ -104,7 +104,7 @@ def test_a_picture_that_is_changed_in_place_is_not_resumed(tmp_path, capsys, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("hbmp.app.featuring._checksum", interrupted)
+        patch.setattr("hbmp.encode.featuring._checksum", interrupted)
         assert cli.main(words) == 130
     assert "continue from the vectors in" in capsys.readouterr().err
     Image.new("RGB", (8, 8), (99, 0, 0)).save(tmp_path / "p" / "1.png")

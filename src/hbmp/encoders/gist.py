@@ -126,7 +126,7 @@ def whitened(logarithm: NDArray[np.float32], side: int) -> NDArray[np.float32]:
     >>> import numpy as np
     >>> from hbmp.encoders.gist import whitened
     >>> rng = np.random.default_rng(0)
-    >>> float(whitened(rng.random((64, 64)).astype(np.float32), 64).std().round(1))
+    >>> round(float(whitened(rng.random((64, 64)).astype(np.float32), 64).std()), 1)
     0.6
     """
     if np.ptp(logarithm) == 0:

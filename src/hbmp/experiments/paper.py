@@ -1,7 +1,7 @@
 """The tables of the paper: parts, each with one protocol, one score, the paper's rows, and our cells for them.
 
-A part lists the data that serve it, best first. A stand-in is used and named if nothing better is available. Without
-any data, the part states what is missing and how to get it.
+A part lists the data that serve it, best first: the paper's own images and network, then frozen features of that
+network, then a stand-in, which is named as one. Without any data, the part states what is missing and how to get it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 from hbmp._core import catalog
 from hbmp.experiments import Cell
+from hbmp.experiments.paper_setting import ALEXNET, DEEP_METHODS, VGGF, PaperSetting
 from hbmp.experiments.settings import METHOD_FILES, SEEDS
+from hbmp.hasher import get_method
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class DataSource:
         Description of a stand-in; empty for the paper's data.
     other_items : bool, default=False
         Whether the images differ from the paper's, so that differences of scores mean nothing.
+    setting : PaperSetting, default=None
+        What deep methods learn from and how, where that is the paper's own setting.
+    protocol_params : dict, default={}
+        Settings of the protocol for methods that learn from features.
 
     Examples
     --------
@@ -44,6 +50,8 @@ class DataSource:
     how_to_get: str = ""
     stand_in: str = ""
     other_items: bool = False
+    setting: PaperSetting | None = None
+    protocol_params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,8 @@ class TableRow:
         Name of the method.
     params : dict, default={}
         Settings of the method.
+    published : dict, default={}
+        Settings of HBMP in the paper's own setting, where they differ from those of `HBMP.paper`.
 
     Examples
     --------
@@ -72,6 +82,7 @@ class TableRow:
     paper: tuple[float, ...]
     method: str
     params: dict[str, Any] = field(default_factory=dict)
+    published: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,12 +140,16 @@ class TablePart:
         Cell
             The cell.
         """
-        return Cell(row.method, source.protocol, source.data, n_bits, seed, row.params)
+        setting = source.setting
+        if setting is None or row.method not in DEEP_METHODS:
+            return Cell(row.method, source.protocol, source.data, n_bits, seed, row.params, source.protocol_params)
+        params = setting.params(row.method, source.protocol, row.published)
+        return Cell(row.method, source.protocol, setting.images or source.data, n_bits, seed, params)
 
     def cells(
         self, source: DataSource, *, bits: Sequence[int] | None = None, seeds: Sequence[int] | None = None
     ) -> list[Cell]:
-        """List the experiments of the part whose methods exist here.
+        """List the experiments of the part whose methods exist here and can learn from the data.
 
         Parameters
         ----------
@@ -154,10 +169,15 @@ class TablePart:
         return [
             self.cell(row, source, n_bits, seed)
             for row in self.rows
-            if row.method in catalog.names("methods")
+            if row.method in catalog.names("methods") and _can_learn(row.method, source)
             for n_bits in wanted
             for seed in seeds or SEEDS
         ]
+
+
+def _can_learn(method: str, source: DataSource) -> bool:
+    """22K LabelMe has no labels, which most methods need."""
+    return source.protocol != "labelme" or not get_method(method).supervised
 
 
 def rivals(numbers: dict[str, tuple[float, ...]]) -> tuple[TableRow, ...]:
@@ -182,12 +202,25 @@ def rivals(numbers: dict[str, tuple[float, ...]]) -> tuple[TableRow, ...]:
     return tuple(TableRow(name, values, METHOD_FILES[name]) for name, values in numbers.items())
 
 
-_ENCODE = "Encode the images with {network} and save {name}/features.npy and {name}/labels.npz in the data directory."
+_ENCODE = (
+    "`hbmp features {images} --data-dir DATA --backbone {backbone} -o DATA/{images}-{name}/features.npy` makes "
+    "{images}-{name}/features.npy and its labels."
+)
 _EFFICIENTNET = "frozen EfficientNet-Lite0 features instead of a fine-tuned VGG-F"
+_UNIT = {"normalize": True}
+
+
+def _network(images: str, protocol: str, backbone: str, weights: Any) -> tuple[DataSource, DataSource]:
+    """The paper's own setting, and frozen features of its network for all methods."""
+    data, spelled = f"{images}-{backbone}", f'\'["{backbone}", {{"pretrained": "DATA/weights/{weights.filename}"}}]\''
+    get = _ENCODE.format(images=images, backbone=spelled, name=backbone)
+    frozen = f"frozen features of {backbone} instead of fine-tuning it"
+    own = DataSource(data, protocol, setting=PaperSetting(images, backbone, weights), protocol_params=_UNIT)
+    return own, DataSource(data, protocol, get, stand_in=frozen)
 
 
 def cifar(protocol: str) -> tuple[DataSource, ...]:
-    """CIFAR-10 with VGG-F features, or with features of another network.
+    """CIFAR-10 with VGG-F, or with features of another network.
 
     Parameters
     ----------
@@ -202,19 +235,20 @@ def cifar(protocol: str) -> tuple[DataSource, ...]:
     Examples
     --------
     >>> from hbmp.experiments.paper import cifar
-    >>> len(cifar("cifar-1"))
-    2
+    >>> [source.data for source in cifar("cifar-1")]
+    ['cifar10-vggf', 'cifar10-vggf', 'cifar10-efficientnet-lite0']
+    >>> cifar("cifar-1")[0].setting.images
+    'cifar10'
     """
-    get = _ENCODE.format(network="VGG-F", name="cifar10-vggf")
-    other = _ENCODE.format(network="EfficientNet-Lite0", name="cifar10-efficientnet-lite0")
+    other = _ENCODE.format(images="cifar10", backbone="efficientnet_lite0", name="efficientnet-lite0")
     return (
-        DataSource("cifar10-vggf", protocol, get),
+        *_network("cifar10", protocol, "vggf", VGGF),
         DataSource("cifar10-efficientnet-lite0", protocol, other, stand_in=_EFFICIENTNET),
     )
 
 
 def nus(protocol: str, *, stand_in_protocol: str) -> tuple[DataSource, ...]:
-    """NUS-WIDE with VGG-F features, or MS-COCO instead.
+    """NUS-WIDE with VGG-F, or MS-COCO instead.
 
     Parameters
     ----------
@@ -231,14 +265,13 @@ def nus(protocol: str, *, stand_in_protocol: str) -> tuple[DataSource, ...]:
     Examples
     --------
     >>> from hbmp.experiments.paper import nus
-    >>> nus("nus-1", stand_in_protocol="coco")[1].data
+    >>> nus("nus-1", stand_in_protocol="coco")[-1].data
     'coco'
     """
-    get = _ENCODE.format(network="VGG-F", name="nuswide-vggf")
-    other = _ENCODE.format(network="EfficientNet-Lite0", name="coco")
     coco = f"MS-COCO images under {stand_in_protocol}, {_EFFICIENTNET}, standing in for NUS-WIDE"
+    other = "Encode the images of MS-COCO with EfficientNet-Lite0 and save coco/features.npy and coco/labels.npz."
     return (
-        DataSource("nuswide-vggf", protocol, get),
+        *_network("nuswide", protocol, "vggf", VGGF),
         DataSource("coco", stand_in_protocol, other, stand_in=coco, other_items=True),
     )
 
@@ -258,16 +291,18 @@ def labelme() -> tuple[DataSource, ...]:
     ['labelme', 'labelme-gist', 'gist22k']
     """
     stand_in = "GIST of 22,019 other images standing in for 22K LabelMe"
+    fetch = "`hbmp fetch labelme --data-dir DATA` gets the GIST descriptors of its authors."
     compute = "With the pictures alone, `hbmp features PICTURES --encoder gist -o DATA/labelme-gist/features.npy`."
+    computed = "GIST of the pictures of 22K LabelMe computed here"
     return (
-        DataSource("labelme", "labelme", "`hbmp fetch labelme` gets the GIST descriptors of its authors."),
-        DataSource("labelme-gist", "labelme", compute, stand_in="GIST of the pictures of 22K LabelMe computed here"),
+        DataSource("labelme", "labelme", fetch, setting=PaperSetting()),
+        DataSource("labelme-gist", "labelme", compute, stand_in=computed, setting=PaperSetting()),
         DataSource("gist22k", "labelme", "Compute GIST of 22,019 images.", stand_in=stand_in, other_items=True),
     )
 
 
 def imagenet100() -> tuple[DataSource, ...]:
-    """ImageNet100 with AlexNet features.
+    """ImageNet100 with AlexNet.
 
     Returns
     -------
@@ -280,6 +315,4 @@ def imagenet100() -> tuple[DataSource, ...]:
     >>> imagenet100()[0].protocol
     'imagenet100'
     """
-    return (
-        DataSource("imagenet100-alexnet", "imagenet100", _ENCODE.format(network="AlexNet", name="imagenet100-alexnet")),
-    )
+    return _network("imagenet100", "imagenet100", "alexnet", ALEXNET)

@@ -6,7 +6,9 @@ when a default of its method has changed.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +26,7 @@ from hbmp._core.device import pick_device
 from hbmp.experiments import provenance, store
 from hbmp.experiments.cells import Cell, Place
 from hbmp.experiments.codes import Codes, first_bits, learned_codes, takes_images, target_codes
+from hbmp.experiments.paper_setting import checkpoint_of, of_this_machine
 from hbmp.experiments.store import Record
 from hbmp.experiments.workers import start_worker
 from hbmp.hasher import Hasher
@@ -77,6 +80,7 @@ def run(
         return found
     measured = measure(cell, results=results, data_dir=data_dir, device=device)
     store.append(path, measured)
+    shutil.rmtree(checkpoint_of(cell, results), ignore_errors=True)
     return measured
 
 
@@ -137,8 +141,12 @@ def measure(cell: Cell, *, results: Folder = "results", data_dir: Folder | None 
     device = pick_device(device)
     place = Place(cell, data_dir)
     place.save_split(results)
-    codes, method = train(cell.whole, place, device)
-    return record(cell, place, cut(codes, method, cell), made_by(method, cell, device))
+    here = of_this_machine(cell, len(place.split.train), device, results=results, data_dir=data_dir)
+    codes, method = train(cell.whole, place, device, **here)
+    asked = make_method(cell.method, cell.whole.bits, cell.params, seed=cell.seed, device=device).get_params()
+    origin = made_by(method.set_params(**{name: asked[name] for name in here}), cell, device)
+    weights = here.get("function__backbone__pretrained")
+    return record(cell, place, cut(codes, method, cell), origin | (_digest(weights) if weights else {}))
 
 
 def train(cell: Cell, place: Place, device: str, **changes: Any) -> tuple[Codes, Hasher]:
@@ -419,6 +427,12 @@ def record(cell: Cell, place: Place, codes: Codes, origin: Record) -> Record:
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         **origin,
     }
+
+
+def _digest(weights: str) -> Record:
+    """The file of weights that a network started from."""
+    with open(weights, "rb") as file:
+        return {"weights": {"file": Path(weights).name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}}
 
 
 def _must_run(found: Record | None, refresh: bool) -> bool:

@@ -157,10 +157,11 @@ def part_caption(part: TablePart, source: DataSource | None) -> str:
     """The caption of a part: data, scores and remarks."""
     sentences = [f"Ours (the paper's, difference). The paper: {part.features}." if part.features else ""]
     if source is None:
-        names = " or ".join(f"`{each.data}`" for each in part.sources)
+        names = " or ".join((each.setting and each.setting.needs) or f"`{each.data}`" for each in part.sources)
         sentences.append(f"Ours is missing: it needs {names}.")
     else:
-        what = source.stand_in or "the paper's data"
+        own = f"the paper's own setting, {source.setting.words}" if source.setting else "the paper's data"
+        what = source.stand_in or own
         used = "Ours: " + what + (", so differences are left out." if source.other_items else ".")
         sentences.append(used)
         sentences.append(_protocol_caption(part, source))

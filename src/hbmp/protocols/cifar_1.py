@@ -15,6 +15,8 @@ class Cifar1(Protocol):
         Training images per class.
     query_per_class : int, default=100
         Queries per class.
+    normalize : bool, default=False
+        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
 
     Examples
     --------
@@ -30,9 +32,10 @@ class Cifar1(Protocol):
     neighbours = "Neighbours have the same class."
     measures = (Measure("map"),)
 
-    def __init__(self, *, train_per_class: int = 500, query_per_class: int = 100):
+    def __init__(self, *, train_per_class: int = 500, query_per_class: int = 100, normalize: bool = False):
         self.train_per_class = train_per_class
         self.query_per_class = query_per_class
+        self.normalize = normalize
 
     @property
     def drawing(self) -> str:

@@ -13,6 +13,8 @@ class Cifar2(Protocol):
     ----------
     query_per_class : int, default=1000
         Queries per class.
+    normalize : bool, default=False
+        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
 
     Examples
     --------
@@ -26,8 +28,9 @@ class Cifar2(Protocol):
     neighbours = "Neighbours have the same class."
     measures = (Measure("map"),)
 
-    def __init__(self, *, query_per_class: int = 1000):
+    def __init__(self, *, query_per_class: int = 1000, normalize: bool = False):
         self.query_per_class = query_per_class
+        self.normalize = normalize
 
     @property
     def drawing(self) -> str:

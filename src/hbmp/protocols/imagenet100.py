@@ -17,6 +17,8 @@ class ImageNet100(Protocol):
         Training images per class.
     query_per_class : int, default=50
         Queries per class, if the data have no lists.
+    normalize : bool, default=False
+        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
 
     Examples
     --------
@@ -30,9 +32,10 @@ class ImageNet100(Protocol):
     neighbours = "Neighbours have the same class."
     measures = (Measure("map", 1000), Measure("map"))
 
-    def __init__(self, *, train_per_class: int = 100, query_per_class: int = 50):
+    def __init__(self, *, train_per_class: int = 100, query_per_class: int = 50, normalize: bool = False):
         self.train_per_class = train_per_class
         self.query_per_class = query_per_class
+        self.normalize = normalize
 
     @property
     def drawing(self) -> str:

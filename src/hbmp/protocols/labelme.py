@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hbmp import metrics
 from hbmp.datasets import Data
-from hbmp.protocols._shared.base import Protocol, Split, all_but, ndcg_measures
+from hbmp.protocols._shared.base import Protocol, Split, all_but, centred_unit, ndcg_measures
 
 
 class LabelMe(Protocol):
@@ -114,12 +114,9 @@ class LabelMe(Protocol):
         ndarray of float32, shape (n, d)
             Features of all rows.
         """
-        rows = np.asarray(data.features, dtype=np.float32)
-        if not self.normalize:
-            return rows
-        centred: NDArray[Any] = rows - rows[split.train].mean(axis=0)
-        unit: NDArray[Any] = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
-        return unit
+        if self.normalize:
+            return centred_unit(data.features, split)
+        return np.asarray(data.features, dtype=np.float32)
 
     def relevance(self, data: Data, split: Split) -> metrics.Relevance:
         """Grades by distance, with the thresholds of the training set.

@@ -24,6 +24,8 @@ class Nus1(_FrequentConcepts):
         Queries per concept.
     n_concepts : int, default=21
         Number of most frequent concepts that count.
+    normalize : bool, default=False
+        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
 
     Examples
     --------
@@ -37,10 +39,18 @@ class Nus1(_FrequentConcepts):
 
     measures = (Measure("map", 5000), Measure("map"), *ndcg_measures())
 
-    def __init__(self, *, train_per_concept: int = 500, query_per_concept: int = 100, n_concepts: int = 21):
+    def __init__(
+        self,
+        *,
+        train_per_concept: int = 500,
+        query_per_concept: int = 100,
+        n_concepts: int = 21,
+        normalize: bool = False,
+    ):
         self.train_per_concept = train_per_concept
         self.query_per_concept = query_per_concept
         self.n_concepts = n_concepts
+        self.normalize = normalize
 
     @property
     def drawing(self) -> str:

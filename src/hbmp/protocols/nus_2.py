@@ -22,6 +22,8 @@ class Nus2(_FrequentConcepts):
         Queries per concept.
     n_concepts : int, default=21
         Number of most frequent concepts that count.
+    normalize : bool, default=False
+        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
 
     Examples
     --------
@@ -35,9 +37,10 @@ class Nus2(_FrequentConcepts):
 
     measures = (Measure("map", 50000), Measure("map"))
 
-    def __init__(self, *, query_per_concept: int = 100, n_concepts: int = 21):
+    def __init__(self, *, query_per_concept: int = 100, n_concepts: int = 21, normalize: bool = False):
         self.query_per_concept = query_per_concept
         self.n_concepts = n_concepts
+        self.normalize = normalize
 
     @property
     def drawing(self) -> str:

@@ -1,8 +1,9 @@
 """Compute feature vectors of texts or pictures and write them to one .npy file, one row per item.
 
-Texts are a column of a CSV, Parquet or JSON lines file, or the lines of a .txt file. Pictures are a folder, or Parquet
-with a column of images. Items are read in blocks, so the data may be larger than memory. If a run is interrupted, the
-same command resumes it. `hbmp fit` encodes texts and pictures itself, so it does not need this command.
+Texts are a column of a CSV, Parquet or JSON lines file, or the lines of a .txt file. Pictures are a folder, Parquet
+with a column of images, or a data set by its name, whose labels are written next to the features. Items are read in
+blocks, so the data may be larger than memory. If a run is interrupted, the same command resumes it. `hbmp fit` encodes
+texts and pictures itself, so it does not need this command.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ ENCODER = (
 def add_arguments(parser) -> None:
     """Data, the encoder, and the output."""
     parser.add_argument(
-        "data", metavar="DATA", help="texts: .csv, .tsv, .parquet, .jsonl, .txt; pictures: a folder or .parquet"
+        "data",
+        metavar="DATA",
+        help="texts: .csv, .tsv, .parquet, .jsonl, .txt; pictures: a folder, .parquet, a data set",
     )
+    parser.add_argument("--data-dir", metavar="DIR", help="where a data set lies (default: $HBMP_DATA, else ./data)")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the .npy file to write")
     parser.add_argument("--column", metavar="NAME", help="the text column (default: text, or body)")
     parser.add_argument("--encoder", metavar="NAME", help=ENCODER)
@@ -41,10 +45,13 @@ def run(options) -> None:
 
     from hbmp._core.files import check_place, write_into_place
     from hbmp.app.encoder_choice import encoder_of
-    from hbmp.app.featuring import write_features
+    from hbmp.encode.featuring import write_features
 
     if not options.output.endswith(".npy"):
         raise ValueError(f"Features are written as .npy; call the output {Path(options.output).stem}.npy.")
+    if _is_data_set(options):
+        _write_data_set(options)
+        return
     check_place(options.output)
     check_place(options.names)
     source = _texts(options) if _is_table(options) else _pictures(options)
@@ -73,6 +80,36 @@ def kept(options) -> str:
     return f"Run the same command again to continue from the vectors in {part}."
 
 
+def _is_data_set(options) -> bool:
+    """Whether the data are a data set by its name."""
+    from pathlib import Path
+
+    from hbmp import datasets
+
+    return options.data in datasets.names() and not Path(options.data).exists()
+
+
+def _write_data_set(options) -> None:
+    """Encode the pictures of a data set to its features and labels."""
+    from pathlib import Path
+
+    from hbmp import datasets
+    from hbmp.app.encoder_choice import encoder_of
+    from hbmp.experiments.encoded import write_encoded
+
+    output, data = Path(options.output), datasets.load(options.data, options.data_dir)
+    if data.images is None:
+        raise ValueError(f"The data set {options.data} has no pictures here to encode.")
+    if output.name != "features.npy" or options.names is not None:
+        raise ValueError(
+            "The features of a data set are a data set too: write NAME/features.npy in the data directory, without "
+            "--names; the labels are written beside it."
+        )
+    encoder = encoder_of("images", options.encoder, options.backbone, device=options.device)
+    write_encoded(data, encoder, output.parent, dtype=options.dtype)
+    print(f"{output}: {len(data):,} vectors of {encoder.n_features} numbers, by {encoder.about()}, and their labels.")
+
+
 def _is_table(options) -> bool:
     """Whether the data are texts; anything that is neither texts nor pictures is refused."""
     from pathlib import Path
@@ -99,8 +136,8 @@ def _texts(options):
     from itertools import islice
     from pathlib import Path
 
-    from hbmp.app.featuring import ItemSource, stamp_of
     from hbmp.app.inputs.item_table import ItemTable
+    from hbmp.encode.featuring import ItemSource, stamp_of
 
     if options.names is not None:
         raise ValueError("--names applies to pictures; texts have no file names.")
@@ -120,9 +157,9 @@ def _texts(options):
 def _pictures(options):
     """The pictures of a folder, and their names."""
     from hbmp._training.fingerprint import fingerprint_files
-    from hbmp.app.featuring import ItemSource, stamp_of
     from hbmp.app.inputs import read_data
     from hbmp.app.inputs.images import without_unreadable
+    from hbmp.encode.featuring import ItemSource, stamp_of
 
     data = without_unreadable(read_data(options.data, images=True), options.on_error)
     images, rows = data.images, 256

@@ -1,7 +1,8 @@
 """Run a table, a figure or a grid of results on the available data; finished cells are not run again.
 
-A table or figure of the paper is printed with our numbers next to the paper's. If data are missing, the command prints
-how to get them. A grid contains the cells behind the committed results of one protocol.
+A table or figure of the paper is printed with our numbers next to the paper's. With the paper's images and the weights
+of its network in the data directory, the command runs the paper's own setting. Otherwise it uses the best available
+data and prints how to get what is missing. A grid contains the cells behind the committed results of one protocol.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from hbmp._core import catalog
 
 EXAMPLE = "hbmp reproduce table1 --data-dir data --bits 12 32 --seeds 0"
 GRIDS = ("cifar-1", "cifar-2", "nus", "coco", "voc2007", "labelme", "methods", "leaders", "images", "all")
-_FOR_GRIDS = ("data", "protocol_params", "methods", "parts", "minutes", "compile", "keep_codes", "list")
+_FOR_GRIDS = ("data", "protocol_params", "methods", "parts", "minutes", "compile", "keep_codes")
 _FOR_BOTH = ("jobs", "results", "data_dir", "device", "refresh")
 
 
@@ -27,6 +28,9 @@ def add_arguments(parser) -> None:
     parser.add_argument("--results", default="results", metavar="DIR", help="folder of results (default: results)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     parser.add_argument("--refresh", action="store_true", help="run cells again if their method has changed")
+    parser.add_argument(
+        "--list", action="store_true", help="print what would run, with times for tables, and run nothing"
+    )
     grid = parser.add_argument_group("options of grids")
     grid.add_argument("--data", metavar="NAME", help="use this data set instead of the grid's own")
     grid.add_argument("--protocol-params", type=json.loads, metavar="JSON", help='such as {"train_per_class": 50}')
@@ -35,7 +39,6 @@ def add_arguments(parser) -> None:
     grid.add_argument("--minutes", type=float, metavar="N", help="start no cell after this time; run again to resume")
     grid.add_argument("--compile", action="store_true", help="compile networks: slower to start, faster to train")
     grid.add_argument("--keep-codes", action="store_true", help="write codes to RESULTS/codes as well, for figures")
-    grid.add_argument("--list", action="store_true", help="print the cells and run nothing")
 
 
 def kept(options) -> str:
@@ -56,6 +59,8 @@ def run(options) -> None:
         raise ValueError(f"--{unused[0].replace('_', '-')} is an option of grids, and {options.name!r} is a recipe.")
     from hbmp.experiments import recipes
 
+    if options.list:
+        both["plan_only"] = True
     recipes.reproduce(options.name, bits=options.bits, seeds=options.seeds, **both)
 
 

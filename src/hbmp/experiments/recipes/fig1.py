@@ -2,8 +2,9 @@
 
 (a), (b) the two affinities, with classes of instances drawn at random. (c) residual, (d) mAP and (e) inference time by
 code length, five repeats, with the paper's pursuit (sign of the eigenvector, redrawn until it helps). For instances our
-local search is shown too: the solver causes most of the loss there. (f) bit errors of functions of growing capacity on
-CIFAR-10 features, and of a whole network on images if the results hold one (cifar-2).
+local search is shown too: the solver causes most of the loss there. (f) bit errors of functions of growing capacity:
+one layer on GIST, one layer on fc7 and the whole VGG-F with CIFAR-10 and its weights, as in the paper; else functions
+on features of another network, and a whole network on images if the results hold one (cifar-2).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from hbmp import datasets
 from hbmp.experiments import Cell, figures, load_results
+from hbmp.experiments.recipes._shared import capacity
 from hbmp.experiments.running import Folder
 from hbmp.experiments.settings import network
 from hbmp.experiments.store import Record
@@ -120,16 +122,18 @@ def unmatched(data: Any, n_features: int | None, function: list[Any], device: st
 
 
 def _measure_functions(data_dir: Folder | None, results: Folder, device: str) -> tuple[list[Record], str]:
+    records, missing = capacity.measure(results, data_dir, device)
+    if not missing:
+        return records, ""
     try:
         data = datasets.load(FEATURES, data_dir)
     except FileNotFoundError as error:
-        return [], f"Part (f) needs CIFAR-10 features. {error}"
-    records = []
+        return records, f"{missing}\nIn their place, part (f) takes CIFAR-10 features of another network. {error}"
     for name, (n_features, function) in FUNCTIONS.items():
         settings = {"panel": "functions", "name": name, "features": FEATURES, "function": function, "first": n_features}
         compute = partial(unmatched, data, n_features, function, device)
         records.append(figures.measured(results, "fig1", settings, compute, device=device))
-    return records + _network(results), ""
+    return records + _network(results), missing
 
 
 def _network(results: Folder) -> list[Record]:
@@ -205,7 +209,8 @@ def _draw_functions(axis: Any, records: list[Record]) -> None:
         axis.set(xticks=[], yticks=[])
         return
     shares = {record["settings"]["name"]: 100 * record["unmatched"] for record in records}
-    names = [name for name in (*FUNCTIONS, NETWORK) if name in shares]
+    order = (capacity.ON_GIST, capacity.ON_FC7, *FUNCTIONS, NETWORK, capacity.WHOLE)
+    names = [name for name in order if name in shares]
     bars = axis.barh(names[::-1], [shares[name] for name in names[::-1]], color=figures.BLUE, height=0.6)
     axis.bar_label(bars, fmt="%.1f %%", padding=3, fontsize=8)
     axis.set_xlim(0, 1.25 * max(shares.values()))

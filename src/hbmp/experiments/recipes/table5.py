@@ -25,7 +25,7 @@ def _part(
 ) -> TablePart:
     """A part with one row per scheme."""
     rows = tuple(
-        TableRow(name, paper, "hbmp", hbmp(STAGES_ALONE, SCHEMES[name]))
+        TableRow(name, paper, "hbmp", hbmp(STAGES_ALONE, SCHEMES[name]), SCHEMES[name])
         for name, paper in (("constant", constant), ("regress", regress))
     )
     return TablePart(title, sources, score, BITS, rows, features, note)

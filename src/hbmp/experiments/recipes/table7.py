@@ -4,7 +4,7 @@ Cells: HBMP without labels, plain and weighted bits, at the paper's code lengths
 """
 
 from hbmp.experiments.paper import TablePart, TableRow, labelme
-from hbmp.experiments.settings import LEVELS_HBMP, SCHEMES, hbmp
+from hbmp.experiments.settings import LEVELS_HBMP, PAPER_LEVELS, SCHEMES, hbmp
 
 CONSTANT = (0.837, 0.845, 0.852, 0.857, 0.870, 0.865)
 REGRESS = (0.823, 0.829, 0.849, 0.866, 0.892, 0.917)
@@ -17,9 +17,9 @@ PARTS = (
         bits=(16, 24, 32, 48, 64, 96),
         features="GIST, one linear layer",
         note="The paper does not state its gain.",
-        rows=(
-            TableRow("constant", CONSTANT, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["constant"])),
-            TableRow("regress", REGRESS, "hbmp", hbmp(LEVELS_HBMP, SCHEMES["regress"])),
+        rows=tuple(
+            TableRow(name, paper, "hbmp", hbmp(LEVELS_HBMP, SCHEMES[name]), {**SCHEMES[name], "affinity": PAPER_LEVELS})
+            for name, paper in (("constant", CONSTANT), ("regress", REGRESS))
         ),
     ),
 )

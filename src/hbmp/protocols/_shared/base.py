@@ -171,6 +171,8 @@ class Protocol:
         Words for the caption: what is relevant.
     measures : tuple of Measure
         The metrics; the first one is the protocol's own.
+    normalize : bool
+        Whether features are taken less the training mean and scaled to unit length. A parameter of most protocols.
 
     Examples
     --------
@@ -193,6 +195,7 @@ class Protocol:
     data = ""
     neighbours = ""
     measures: tuple[Measure, ...] = ()
+    normalize: bool = False
 
     @property
     def name(self) -> str:
@@ -243,7 +246,7 @@ class Protocol:
         ndarray of shape (n, d), or None
             Features of all rows; None if the data have none.
         """
-        return data.features
+        return centred_unit(data.features, split) if self.normalize and data.features is not None else data.features
 
     def split(self, data: Data, seed: int) -> Split:
         """Draw the split of a data set.
@@ -414,6 +417,14 @@ def _mean(column: NDArray[Any]) -> float:
 def ndcg_measures(cutoff: int | None = None) -> tuple[Measure, ...]:
     """NDCG in its three readings: published numbers rarely state which one they are."""
     return tuple(Measure("ndcg", cutoff, gain) for gain in GAINS)
+
+
+def centred_unit(features: NDArray[Any] | None, split: Split) -> NDArray[Any]:
+    """Features less the mean of the training rows, scaled to unit length, float32."""
+    rows = np.asarray(features, dtype=np.float32)
+    centred: NDArray[Any] = rows - rows[split.train].mean(axis=0)
+    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+    return centred
 
 
 def draw_per_class(classes: NDArray[Any], counts: tuple[int, ...], seed: int) -> list[NDArray[Any]]:

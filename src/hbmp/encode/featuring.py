@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from hbmp._core.files import write_into_place
-from hbmp.app.outputs import new_npy
+from hbmp._core.npy_files import new_npy
 from hbmp.encoders import Encoder
 
 _SECONDS = 5.0  # between two notes of progress
