@@ -70,8 +70,8 @@ def _run(options) -> int:
 
 def _kept(options) -> str:
     """What an interrupted verb has kept: its module says so in `kept(options)`, where it keeps anything."""
-    command = sys.modules.get(options.run.__module__)
-    return str(command.kept(options)) if hasattr(command, "kept") else ""
+    kept = getattr(sys.modules.get(options.run.__module__), "kept", None)
+    return "" if kept is None else str(kept(options))
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:

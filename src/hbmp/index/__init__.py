@@ -391,7 +391,7 @@ class Index:
     def _prefix(self, segment: Segment, n_bits: int) -> Segment:
         return segment if n_bits == self.n_bits else segment.prefix(n_bits)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file. A failed write leaves an earlier file as it was.
 
         Parameters
@@ -410,7 +410,7 @@ class Index:
         index_file.write(path, header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike, *, verify: bool = True, mapped: bool = False) -> Index:
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True, mapped: bool = False) -> Index:
         """Open a saved index.
 
         Parameters
@@ -435,7 +435,7 @@ class Index:
         index._segments, index._next_id = segments, next_id
         return index
 
-    def to_faiss(self, path: str | os.PathLike) -> None:
+    def to_faiss(self, path: str | os.PathLike[str]) -> None:
         """Write a file for `faiss.read_index`, whose queries are signs or scores as float32.
 
         Parameters

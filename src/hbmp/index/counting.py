@@ -137,7 +137,7 @@ def _within(balls: Balls, queries: Prepared, row: int, radius: float) -> NDArray
     return np.sort(found[:n_found])
 
 
-def _fields(balls: Balls) -> tuple[NDArray, ...]:
+def _fields(balls: Balls) -> tuple[NDArray[Any], ...]:
     return balls.words, balls.order, balls.starts, balls.centres, balls.radii, balls.mask
 
 

@@ -10,6 +10,8 @@ is fast, and the order is total: equal distances come in the order of positions.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,7 +60,7 @@ def byte_tables(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return (high[:, :, :, None] + low[:, :, None, :]).reshape(len(vectors), -1, 256)
 
 
-def _distances_to_all(tables: NDArray, offsets: NDArray, rows: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _distances_to_all(tables: NDArray[Any], offsets: NDArray[Any], rows: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Exact distances (n_queries, n_rows) to the same rows for every query."""
     products = np.take(tables[:, 0], rows[:, 0], axis=1)
     for byte in range(1, rows.shape[1]):
@@ -87,7 +89,7 @@ def _to_distances(products: NDArray[np.float64], offsets: NDArray[np.float64]) -
     return products.astype(np.float32)
 
 
-def make_keys(found: NDArray[np.float32], positions: NDArray) -> NDArray[np.uint64]:
+def make_keys(found: NDArray[np.float32], positions: NDArray[Any]) -> NDArray[np.uint64]:
     """One integer a result, which sorts by distance, then by position."""
     bits = (found + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
     ascending = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
@@ -114,7 +116,9 @@ def smallest(keys: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
     return np.sort(keys, axis=1)
 
 
-def merge_results(parts: list[tuple[NDArray, NDArray]], n_queries: int, k: int) -> tuple[NDArray, NDArray]:
+def merge_results(
+    parts: list[tuple[NDArray[Any], NDArray[Any]]], n_queries: int, k: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """The k best by (distance, id) of several lists of distances and ids, padded with inf and -1 to (n_queries, k)."""
     if len(parts) == 1 and parts[0][0].shape[1] == k:
         return parts[0]

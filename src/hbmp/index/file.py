@@ -43,7 +43,7 @@ class Damaged(Exception):
     """Contents of an index file that cannot be; becomes one sentence with the file's name."""
 
 
-def write(path: str | os.PathLike, header: dict, arrays: dict[str, NDArray]) -> None:
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write header and arrays beside `path` and rename the file into place."""
     sections, start = _lay_out(header, arrays)
     with replacing(path) as temporary, named(path), open(temporary, "wb") as file:
@@ -56,7 +56,9 @@ def write(path: str | os.PathLike, header: dict, arrays: dict[str, NDArray]) -> 
         os.fsync(file.fileno())
 
 
-def read(path: str | os.PathLike, verify: bool = True, mapped: bool = False) -> tuple[dict, dict[str, NDArray]]:
+def read(
+    path: str | os.PathLike[str], verify: bool = True, mapped: bool = False
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and read-only arrays of a file of any format up to this one; `verify` compares the checksum of it all."""
     path = Path(path)
     if not path.is_file():
@@ -72,7 +74,7 @@ def read(path: str | os.PathLike, verify: bool = True, mapped: bool = False) -> 
 
 
 @contextlib.contextmanager
-def naming(path: str | os.PathLike) -> Iterator[None]:
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn `Damaged` into a sentence for users."""
     try:
         yield
@@ -86,7 +88,7 @@ def _instead(path: Path) -> str:
     return "`Index.save` writes one."
 
 
-def _read_header(file: BufferedReader, path: Path, size: int) -> tuple[dict, int]:
+def _read_header(file: BufferedReader, path: Path, size: int) -> tuple[dict[str, Any], int]:
     """The header, and where the first array can lie."""
     start = file.read(_START.size)
     if len(start) < _START.size or not start.startswith(_MAGIC):
@@ -117,7 +119,7 @@ def is_whole(number: object, most: int = 2**63 - 1) -> bool:
     return type(number) is int and 0 <= number <= most
 
 
-def _sections(header: dict) -> dict:
+def _sections(header: dict[str, Any]) -> dict[str, Any]:
     sections = header.get("sections")
     if not isinstance(sections, dict):
         raise Damaged("its header lists no arrays")
@@ -154,7 +156,7 @@ def _read_whole(file: BufferedReader, size: int) -> NDArray[np.uint8]:
     return whole
 
 
-def _array(whole: NDArray[np.uint8], offset: int, dtype: np.dtype, shape: tuple[int, ...]) -> NDArray:
+def _array(whole: NDArray[np.uint8], offset: int, dtype: np.dtype, shape: tuple[int, ...]) -> NDArray[Any]:
     n_bytes = dtype.itemsize * int(np.prod(shape))
     if n_bytes == 0:
         return np.empty(shape, dtype)
@@ -162,7 +164,7 @@ def _array(whole: NDArray[np.uint8], offset: int, dtype: np.dtype, shape: tuple[
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike) -> Iterator[str]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """A temporary name in the same folder that becomes `path` if the block ends well, and vanishes if not."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +172,7 @@ def replacing(path: str | os.PathLike) -> Iterator[str]:
         yield os.fspath(temporary)
 
 
-def _lay_out(header: dict, arrays: dict[str, NDArray]) -> tuple[dict[str, dict], bytes]:
+def _lay_out(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[dict[str, dict[str, Any]], bytes]:
     """Where each array goes, and the bytes before the first. The header holds offsets, which depend on its length."""
     before = _START.size + _DIGEST_BYTES
     room = _round_up(before + len(json.dumps(header)) + 160 * (len(arrays) + 1))
@@ -184,7 +186,9 @@ def _lay_out(header: dict, arrays: dict[str, NDArray]) -> tuple[dict[str, dict],
     return sections, _START.pack(_MAGIC, FORMAT, len(text)) + hashlib.sha256(text).digest() + text
 
 
-def _pieces(start: bytes, sections: dict[str, dict], arrays: dict[str, NDArray]) -> Iterator[bytes | memoryview]:
+def _pieces(
+    start: bytes, sections: dict[str, dict[str, Any]], arrays: dict[str, NDArray[Any]]
+) -> Iterator[bytes | memoryview]:
     yield start
     for name, array in arrays.items():
         raw = np.ascontiguousarray(array, sections[name]["dtype"]).reshape(-1).view(np.uint8)

@@ -11,7 +11,7 @@ first member of each of those k.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class Groups:
         return np.concatenate(parts) if parts else np.empty((0, k), np.uint64)
 
     def _best_keys(
-        self, found: NDArray, groups: NDArray, counts: NDArray, totals: NDArray, k: int
+        self, found: NDArray[Any], groups: NDArray[Any], counts: NDArray[Any], totals: NDArray[Any], k: int
     ) -> NDArray[np.uint64]:
         flat = counts.ravel()
         ends = np.cumsum(flat)

@@ -35,7 +35,7 @@ class InvertedLists:
     def __init__(
         self,
         rows: NDArray[np.uint8],
-        list_numbers: NDArray,
+        list_numbers: NDArray[Any],
         centroids: NDArray[np.float32],
         bit_weights: NDArray[np.float64],
         *,
@@ -48,7 +48,7 @@ class InvertedLists:
         self.probes = probes or {}
         self.recalls = recalls or {}
         self._scale = _scale(bit_weights, rows.shape[1])
-        self._list_numbers: NDArray | None = list_numbers
+        self._list_numbers: NDArray[Any] | None = list_numbers
         self._lists: Any = None
         self._quantiser: Any = None
         self._lock = threading.Lock()
@@ -171,7 +171,7 @@ def _assign(rows: NDArray[np.uint8], quantiser: Any, scale: NDArray[np.float32])
     return numbers
 
 
-def _build_lists(rows: NDArray[np.uint8], list_numbers: NDArray, quantiser: Any) -> Any:
+def _build_lists(rows: NDArray[np.uint8], list_numbers: NDArray[Any], quantiser: Any) -> Any:
     """A FAISS `IndexIVFPQFastScan`: like the flat one, it comes from the slow index that takes ready codes."""
     import faiss
 
@@ -190,7 +190,7 @@ def _build_lists(rows: NDArray[np.uint8], list_numbers: NDArray, quantiser: Any)
 
 
 def _search_lists(
-    lists: Any, vectors: NDArray[np.float32], probed: tuple[NDArray, NDArray], n_candidates: int
+    lists: Any, vectors: NDArray[np.float32], probed: tuple[NDArray[Any], NDArray[Any]], n_candidates: int
 ) -> NDArray[np.int64]:
     """Positions (n, n_candidates) found in each query's own lists `probed`, -1 where they hold fewer."""
     import faiss
@@ -215,7 +215,7 @@ def _search_lists(
 
 
 def _choose_probes(
-    inverted: InvertedLists, segment: Segment, held_out: NDArray, recall: float, most_probed: float
+    inverted: InvertedLists, segment: Segment, held_out: NDArray[Any], recall: float, most_probed: float
 ) -> bool:
     """Find the fewest lists whose recall on held-out codes, less two standard errors, is the one asked for.
 
@@ -229,7 +229,7 @@ def _choose_probes(
     for k in _MEASURED_K:
         truths = [_without_self(*nearest(exact, batch, k + 1), held_out, k) for batch in batches]
 
-        def shares_at(count: int, k: int = k, truths: list = truths) -> list[NDArray[np.float64]]:
+        def shares_at(count: int, k: int = k, truths: list[Any] = truths) -> list[NDArray[np.float64]]:
             return [
                 _recalls(inverted, batch, held_out, truth, count) for batch, truth in zip(batches, truths, strict=True)
             ]
@@ -257,7 +257,7 @@ def _held_out_batches(rows: NDArray[np.uint8], bit_weights: NDArray[np.float64])
 
 
 def _recalls(
-    inverted: InvertedLists, batch: QueryBatch, held_out: NDArray, truth: NDArray, n_probe: int
+    inverted: InvertedLists, batch: QueryBatch, held_out: NDArray[Any], truth: NDArray[Any], n_probe: int
 ) -> NDArray[np.float64]:
     """Recall of each held-out query: the share of its true distances that are matched."""
     k = truth.shape[1]
@@ -266,6 +266,6 @@ def _recalls(
     return hits.sum(axis=1) / np.maximum(1, np.isfinite(truth).sum(axis=1))
 
 
-def _without_self(found: NDArray, positions: NDArray, own: NDArray, k: int) -> NDArray[np.float32]:
+def _without_self(found: NDArray[Any], positions: NDArray[Any], own: NDArray[Any], k: int) -> NDArray[np.float32]:
     """The k smallest distances to others than the query's own row."""
     return np.sort(np.where(positions == own[:, None], np.float32(np.inf), found), axis=1)[:, :k]

@@ -41,11 +41,11 @@ _LOW, _TOP = np.uint64(0xFFFFFFFF), np.uint32(1 << 31)
 _TILE = np.uint64(256)  # balls that are held in the cache while all queries pass
 
 
-def _loop(function: Callable) -> Any:
+def _loop(function: Callable[..., Any]) -> Any:
     return compiled(function)
 
 
-def _part(function: Callable) -> Any:
+def _part(function: Callable[..., Any]) -> Any:
     """Part of the loops that call it: passing arrays on takes longer than bounding a hundred codes."""
     return compiled(function, inlined=True)
 

@@ -10,6 +10,7 @@ The distance to a code u is (o - v·u) / 2, so nearest means largest v·u.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ class QueryBatch:
     packed_signs: NDArray[np.uint8] | None  # (n, n_bytes)
 
     @classmethod
-    def prepare(cls, queries: NDArray, bit_weights: NDArray[np.float64]) -> QueryBatch:
+    def prepare(cls, queries: NDArray[Any], bit_weights: NDArray[np.float64]) -> QueryBatch:
         """From checked queries (n, n_bits), signs or scores."""
         products, offsets = hamming.query_terms(queries, bit_weights)
         n_bits = queries.shape[1]
@@ -42,7 +43,7 @@ class QueryBatch:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def select(self, rows: slice | NDArray) -> QueryBatch:
+    def select(self, rows: slice | NDArray[Any]) -> QueryBatch:
         """Some of the queries."""
         signs = None if self.packed_signs is None else self.packed_signs[rows]
         return QueryBatch(self.vectors[rows], self.offsets[rows], signs)

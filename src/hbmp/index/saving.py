@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FAISS_CANDIDATES = 8  # per result: plain FAISS re-ranks that many times k, without the proof `hbmp.Index` gives
 
 
-def describe(segment: Segment, name: str, arrays: dict[str, NDArray]) -> dict[str, Any]:
+def describe(segment: Segment, name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """The header entry of a segment; its arrays are put into `arrays` under names that start with `name`."""
     arrays[f"{name}.rows"] = segment.rows
     entry: dict[str, Any] = {"name": name, "first_id": None, "inverted": None}
@@ -37,7 +37,9 @@ def describe(segment: Segment, name: str, arrays: dict[str, NDArray]) -> dict[st
     return entry
 
 
-def restore(header: dict[str, Any], arrays: dict[str, NDArray]) -> tuple[NDArray[np.float64], int, tuple[Segment, ...]]:
+def restore(
+    header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> tuple[NDArray[np.float64], int, tuple[Segment, ...]]:
     """Bit weights, next id and segments of a file; `Damaged` where header and arrays cannot belong together."""
     n_bits: Any
     next_id: Any
@@ -53,7 +55,7 @@ def restore(header: dict[str, Any], arrays: dict[str, NDArray]) -> tuple[NDArray
     return bit_weights, next_id, segments
 
 
-def expect(arrays: dict[str, NDArray], name: str, dtypes: str, shape: tuple[int | None, ...]) -> NDArray:
+def expect(arrays: dict[str, NDArray[Any]], name: str, dtypes: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """The array of that name if it has one of the dtypes and the shape (None: any length)."""
     array = arrays.get(name)
     if array is None:
@@ -66,7 +68,7 @@ def expect(arrays: dict[str, NDArray], name: str, dtypes: str, shape: tuple[int 
     return array
 
 
-def _restore_segment(entry: Any, arrays: dict[str, NDArray], bit_weights: NDArray[np.float64]) -> Segment:
+def _restore_segment(entry: Any, arrays: dict[str, NDArray[Any]], bit_weights: NDArray[np.float64]) -> Segment:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise Damaged("a segment has no name")
     name, n_bits = entry["name"], len(bit_weights)
@@ -79,7 +81,7 @@ def _restore_segment(entry: Any, arrays: dict[str, NDArray], bit_weights: NDArra
     return segment
 
 
-def _restore_ids(first_id: Any, name: str, n_items: int, arrays: dict[str, NDArray]) -> NDArray | int:
+def _restore_ids(first_id: Any, name: str, n_items: int, arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | int:
     if first_id is not None:
         if not is_whole(first_id, 2**63 - 1 - n_items):
             raise Damaged(f"a first id cannot be {first_id!r}")
@@ -91,7 +93,7 @@ def _restore_ids(first_id: Any, name: str, n_items: int, arrays: dict[str, NDArr
 
 
 def _restore_lists(
-    measured: Any, name: str, segment: Segment, arrays: dict[str, NDArray], bit_weights: NDArray[np.float64]
+    measured: Any, name: str, segment: Segment, arrays: dict[str, NDArray[Any]], bit_weights: NDArray[np.float64]
 ) -> InvertedLists:
     from hbmp.index.inverted import InvertedLists
 
@@ -111,7 +113,7 @@ def _restore_lists(
     return InvertedLists(segment.rows, numbers, centroids, bit_weights, probes=probes, recalls=recalls)
 
 
-def write_faiss(path: str | os.PathLike, segment: Segment, bit_weights: NDArray[np.float64]) -> None:
+def write_faiss(path: str | os.PathLike[str], segment: Segment, bit_weights: NDArray[np.float64]) -> None:
     """Weights, fast scan, exact re-ranking and ids as one FAISS index.
 
     The weights are a linear map before the index, so queries go in as plain signs or scores in float32; what comes out

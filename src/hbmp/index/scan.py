@@ -179,7 +179,9 @@ def _scan(segment: Segment, batch: QueryBatch, n_candidates: int) -> tuple[NDArr
     return exact_keys(segment.rows, batch, positions), unseen
 
 
-def _within_each(segment: Segment, batch: QueryBatch, radii: NDArray, n_candidates: int) -> list[NDArray[np.uint64]]:
+def _within_each(
+    segment: Segment, batch: QueryBatch, radii: NDArray[Any], n_candidates: int
+) -> list[NDArray[np.uint64]]:
     """Sorted keys of everything within each query's radius: ever more candidates, and at last all rows."""
     near: dict[int, NDArray[np.uint64]] = {}
     while len(near) < len(batch) and n_candidates <= _MOST_CANDIDATES and _fast_scan_pays(segment, n_candidates):
@@ -196,7 +198,7 @@ def _within_each(segment: Segment, batch: QueryBatch, radii: NDArray, n_candidat
     return [near[i] for i in range(len(batch))]
 
 
-def _nearest_plain(rows: NDArray, packed_signs: NDArray, distance_of: NDArray[np.float32], k: int) -> Results:
+def _nearest_plain(rows: NDArray[Any], packed_signs: NDArray[Any], distance_of: NDArray[np.float32], k: int) -> Results:
     """By counting bits: FAISS's counting and heap variants both keep the first rows among equal distances."""
     import faiss
 
@@ -209,7 +211,7 @@ def _nearest_plain(rows: NDArray, packed_signs: NDArray, distance_of: NDArray[np
 
 
 def _within_plain(
-    rows: NDArray, packed_signs: NDArray, distance_of: NDArray[np.float32], radius: float
+    rows: NDArray[Any], packed_signs: NDArray[Any], distance_of: NDArray[np.float32], radius: float
 ) -> list[NDArray[np.uint64]]:
     import faiss
 

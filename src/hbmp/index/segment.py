@@ -39,7 +39,7 @@ def room_for(n_items: int, n_bytes: int) -> NDArray[np.uint8]:
 class Segment:
     """Packed codes `rows` (n, n_bytes) and their ascending `ids`: an array, or the first of n consecutive numbers."""
 
-    def __init__(self, rows: NDArray[np.uint8], ids: NDArray | int, inverted: InvertedLists | None = None):
+    def __init__(self, rows: NDArray[np.uint8], ids: NDArray[Any] | int, inverted: InvertedLists | None = None):
         self.rows = rows
         self.ids = ids
         self.inverted = inverted

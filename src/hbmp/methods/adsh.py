@@ -36,7 +36,9 @@ def group_similarity(groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return (alike - ratio * (1 - alike)).astype(np.float32)
 
 
-def solve_codes(codes, relaxed, similarity_times_relaxed, gamma):
+def solve_codes(
+    codes: torch.Tensor, relaxed: torch.Tensor, similarity_times_relaxed: torch.Tensor, gamma: float
+) -> torch.Tensor:
     """One pass over the bits: each column of V at its minimum with the others fixed. Returns new codes (n, b)."""
     codes, n_bits = codes.clone(), codes.shape[1]
     linear = -2 * n_bits * similarity_times_relaxed - 2 * gamma * relaxed
@@ -86,13 +88,13 @@ class _AsymmetricLoss(nn.Module):
             products = (self.similarity @ self._sums(self.relaxed))[self.member]
             self.codes = solve_codes(self.codes, self.relaxed, products, self.gamma)
 
-    def _sums(self, values):
+    def _sums(self, values: torch.Tensor) -> torch.Tensor:
         """Eᵀ times values: sums over the samples of each group, (g, b)."""
         return torch.zeros(len(self.similarity), values.shape[1], device=values.device).index_add_(
             0, self.member, values
         )
 
-    def _counts(self):
+    def _counts(self) -> torch.Tensor:
         return torch.bincount(self.member, minlength=len(self.similarity)).float()
 
 

@@ -28,7 +28,7 @@ from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.pairs import inner
 
 
-def half_half(scores):
+def half_half(scores: torch.Tensor) -> torch.Tensor:
     """Codes (n, b): +1 for the larger half of every column, −1 for the rest; of an odd number one more +1."""
     order = scores.detach().argsort(dim=0, descending=True, stable=True)
     codes = torch.full_like(scores, -1.0)
@@ -37,14 +37,14 @@ def half_half(scores):
 
 class _BiHalf(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, scores, pull):
+    def forward(ctx: Any, scores: torch.Tensor, pull: float) -> torch.Tensor:
         codes = half_half(scores)
         ctx.save_for_backward(scores, codes)
         ctx.pull = pull
         return codes
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         scores, codes = ctx.saved_tensors
         return gradient + ctx.pull * (scores - codes) / scores.numel(), None
 
@@ -52,11 +52,11 @@ class _BiHalf(torch.autograd.Function):
 class _BiHalfLoss(nn.Module):
     """Squared difference of the cosines of codes and of features, over all pairs of different samples of a batch."""
 
-    def __init__(self, pull):
+    def __init__(self, pull: float) -> None:
         super().__init__()
         self.pull = pull
 
-    def forward(self, scores, features):
+    def forward(self, scores: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         codes = _BiHalf.apply(scores.float(), self.pull)
         unit = F.normalize(features.float(), dim=1)
         errors = (inner(codes, codes) / codes.shape[1] - inner(unit, unit)).square()

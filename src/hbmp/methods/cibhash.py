@@ -28,7 +28,7 @@ from hbmp.methods._shared.straight_through import straight_through
 from hbmp.methods._shared.views import two_views
 
 
-def contrast(first, second, temperature):
+def contrast(first: torch.Tensor, second: torch.Tensor, temperature: float) -> torch.Tensor:
     """L_c of each code of both views, (2n,); the codes (n, b) of the views are in the same order."""
     codes = F.normalize(torch.cat([first, second]), dim=1)
     logits = inner(codes, codes) / temperature
@@ -37,7 +37,7 @@ def contrast(first, second, temperature):
     return F.cross_entropy(logits, (places + len(first)) % len(codes), reduction="none")
 
 
-def divergence(first, second):
+def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """L_KL of each sample, (n,), from the logits of the bits."""
     # Both directions together are (p − p')(logit p − logit p').
     return ((torch.sigmoid(first) - torch.sigmoid(second)) * (first - second)).sum(dim=1) / 2

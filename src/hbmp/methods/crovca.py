@@ -31,17 +31,17 @@ from hbmp.methods._shared.score_norm import ScoreNorm
 from hbmp.methods._shared.views import two_views
 
 
-def alignment(first, second):
+def alignment(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """L_A of each sample, (n,): each view's bits as the labels of the other's logits."""
 
-    def towards(logits, other):
+    def towards(logits: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         target = (other.detach() > 0).to(logits.dtype)
         return F.binary_cross_entropy_with_logits(logits, target, reduction="none").mean(dim=1)
 
     return (towards(first, second) + towards(second, first)) / 2
 
 
-def coding_rate(logits, distortion):
+def coding_rate(logits: torch.Tensor, distortion: float) -> torch.Tensor:
     """R of logits (m, b): nats per bit to tell the directions of the samples apart at this distortion."""
     with full_precision(logits):
         unit = F.normalize(logits.float(), dim=1)
@@ -68,7 +68,7 @@ class _AlignmentLoss(nn.Module):
             second = second[self._partners(labels, rows)]
         return alignment(first, second).mean() - self.rate * coding_rate(logits.flatten(0, 1), self.distortion)
 
-    def _partners(self, labels, rows):
+    def _partners(self, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """For each sample another of the batch that shares a label with it, or itself where there is none."""
         alike, _ = similar_and_not(labels, rows)
         columns, allowed = drawn_partners(alike, 1)

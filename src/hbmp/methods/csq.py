@@ -27,13 +27,13 @@ from hbmp.methods._shared.centres import majority, make_centres
 from hbmp.methods._shared.deep import DeepHasher
 
 
-def central_similarity(scores, targets):
+def central_similarity(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Cross-entropy of the bits of each sample with its centre, (n,)."""
     # ½(tanh u + 1) = σ(2u): with the logit 2u no bit is ever so sure that its logarithm overflows.
     return F.binary_cross_entropy_with_logits(2 * scores, (targets + 1) / 2, reduction="none").mean(dim=1)
 
 
-def quantisation_error(scores):
+def quantisation_error(scores: torch.Tensor) -> torch.Tensor:
     """log cosh of the distance of |tanh u| from 1, the mean over the bits of each sample, (n,)."""
     return torch.log(torch.cosh(torch.tanh(scores).abs() - 1)).mean(dim=1)
 
@@ -44,7 +44,7 @@ class _CentralSimilarityLoss(nn.Module):
     centres: torch.Tensor
     ties: torch.Tensor
 
-    def __init__(self, centres, ties, quantisation):
+    def __init__(self, centres: np.ndarray, ties: np.ndarray, quantisation: float) -> None:
         super().__init__()
         self.quantisation = quantisation
         self.register_buffer("centres", torch.from_numpy(centres))

@@ -14,6 +14,7 @@ Cao, Long, Liu & Wang, "Deep Cauchy Hashing for Hamming Space Retrieval", CVPR 2
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -28,19 +29,19 @@ from hbmp.methods._shared.pairs import inner, similar_and_not
 _CLOSEST = 1e-3  # bits: dissimilar samples at distance 0 would have an infinite loss
 
 
-def scaled_distance(scores, others):
+def scaled_distance(scores: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """½ b (1 − cos) of all pairs, (n, m): the Hamming distance if both are codes."""
     cosines = inner(F.normalize(scores, dim=1), F.normalize(others, dim=1))
     return scores.shape[1] / 2 * (1 - cosines)
 
 
-def cauchy_pairs(distances, alike, gamma):
+def cauchy_pairs(distances: torch.Tensor, alike: torch.Tensor, gamma: float) -> torch.Tensor:
     """−log of the Cauchy probability of each pair: log(1 + d/γ) if similar, log(1 + γ/d) if not."""
     distances = distances.clamp(min=_CLOSEST)
     return torch.where(alike, torch.log1p(distances / gamma), torch.log1p(gamma / distances))
 
 
-def cauchy_quantisation(scores, gamma):
+def cauchy_quantisation(scores: torch.Tensor, gamma: float) -> torch.Tensor:
     """log(1 + d(|z|, 1)/γ) of each sample, (n,)."""
     ones = torch.ones_like(scores[:1])
     return torch.log1p(scaled_distance(scores.abs(), ones)[:, 0].clamp(min=0) / gamma)
@@ -128,7 +129,7 @@ class DCH(DeepHasher):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_loss(self, labels, seed: int) -> nn.Module:
+    def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """Pairs of the batch under the Cauchy distribution."""
         need_positive(gamma=self.gamma)
         return _CauchyLoss(self.gamma, self.quantisation)

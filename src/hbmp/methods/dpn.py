@@ -29,7 +29,7 @@ from hbmp.methods._shared.pairs import inner
 from hbmp.methods._shared.straight_through import signs_of
 
 
-def polarisation(scores, labels, centres, margin):
+def polarisation(scores: torch.Tensor, labels: torch.Tensor, centres: torch.Tensor, margin: float) -> torch.Tensor:
     """The loss of each sample, (n,): over bits and over all labels the sample has."""
     # A multi-label sample is pulled to the codes of all its labels. A bit has two kinds of hinge, so counts suffice.
     wanted = inner(labels, (centres > 0).T)  # (n, b): labels whose code has +1 here
@@ -43,7 +43,7 @@ class _PolarisationLoss(nn.Module):
     centres: torch.Tensor
     votes: torch.Tensor
 
-    def __init__(self, centres, margin, adapt):
+    def __init__(self, centres: np.ndarray, margin: float, adapt: bool) -> None:
         super().__init__()
         self.margin, self.adapt = margin, adapt
         self.register_buffer("centres", torch.from_numpy(centres))

@@ -32,7 +32,7 @@ pairs of each, 5,000 in its experiments. Departs from that for other n, because 
 vanish: CIFAR-10 features at 32 bits then have mAP 0.789, counted against 5,000 pairs 0.831."""
 
 
-def pair_loss(half_agreement, similar):
+def pair_loss(half_agreement: torch.Tensor, similar: torch.Tensor) -> torch.Tensor:
     """-log P(s | Θ) = log(1 + e^Θ) - sΘ of each pair (Eq. 3)."""
     return F.softplus(half_agreement) - similar * half_agreement
 

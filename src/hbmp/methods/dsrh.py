@@ -27,7 +27,7 @@ from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.pairs import at_least, drawn_partners, inner, shared_counts, similar_and_not
 
 
-def ranking_loss(distances, relevance, margin: float):
+def ranking_loss(distances: torch.Tensor, relevance: torch.Tensor, margin: float) -> torch.Tensor:
     """Mean over queries and their misorderable pairs of ω(r_i, r_j) max(0, ρ + d_i - d_j) (Eq. 4).
 
     distances, relevance: (n, m), one list a query; a place in the list that holds nothing has relevance NaN.
@@ -39,7 +39,7 @@ def ranking_loss(distances, relevance, margin: float):
     return torch.where(above, weights * slack, torch.zeros_like(slack)).sum() / above.sum().clamp(min=1)
 
 
-def best_dcg(relevance):
+def best_dcg(relevance: torch.Tensor) -> torch.Tensor:
     """Z of each list: Σ (2^r - 1) / log₂(place + 1) in falling order of r; 1 where nothing is relevant."""
     gains = (torch.exp2(relevance.nan_to_num(nan=0.0)) - 1).sort(dim=1, descending=True).values
     places = torch.arange(2, relevance.shape[1] + 2, device=relevance.device)
@@ -61,7 +61,7 @@ class _DSRHLoss(nn.Module):
         ranking = ranking_loss(distances.gather(1, listed), relevance, self.margin)
         return ranking + self.balance / 2 * relaxed.mean(dim=0).square().sum()
 
-    def _lists(self, labels, rows):
+    def _lists(self, labels: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(columns, relevance) of each query's list, (n, m) each."""
         alike, unlike = similar_and_not(labels, rows)
         near, is_near = drawn_partners(alike, self.length // 2)

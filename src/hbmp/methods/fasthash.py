@@ -133,7 +133,7 @@ class FastHash(Hasher):
             self.functions_.append(function)
         self.unmatched_ = float(np.mean(unmatched))
 
-    def _function(self, X):
+    def _function(self, X: Any) -> HashFunction:
         if isinstance(self.function, str) and self.function == "auto":
             return Trees(n_trees=200, max_leaf_nodes=16, max_features=0.1)
         return make_function(self.function, X, device=self.device, verbose=self.verbose)

@@ -25,7 +25,7 @@ from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.straight_through import signs_of, straight_through
 
 
-def cubic_penalty(scores):
+def cubic_penalty(scores: torch.Tensor) -> torch.Tensor:
     """Mean over samples and bits of |h − sgn(h)|³."""
     return (scores - signs_of(scores)).abs().pow(3).mean()
 
@@ -37,7 +37,7 @@ class _GreedyLoss(nn.Module):
     COCO features at 32 bits that gives mAP@5K 0.753; a logistic loss per label gives 0.692.
     """
 
-    def __init__(self, n_bits, n_labels, quantisation, classifier_decay):
+    def __init__(self, n_bits: int, n_labels: int, quantisation: float, classifier_decay: float) -> None:
         super().__init__()
         self.quantisation, self.classifier_decay = quantisation, classifier_decay
         self.classifier = nn.Linear(n_bits, n_labels)

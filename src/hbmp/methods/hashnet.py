@@ -28,7 +28,7 @@ from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.pairs import at_least, inner, jaccard, mean_over, similar_and_not
 
 
-def sharpness(step, growth: float, power: float, hold: int):
+def sharpness(step: torch.Tensor, growth: float, power: float, hold: int) -> torch.Tensor:
     """β after so many steps, raised every `hold` of them."""
     return (1 + growth * (step // hold * hold)) ** power
 

@@ -41,14 +41,16 @@ def farthest_distance(n_codes: int, n_bits: int) -> int:
     return next(fits, 0)
 
 
-def proxy_loss(unit_scores, labels, unit_proxies, threshold):
+def proxy_loss(
+    unit_scores: torch.Tensor, labels: torch.Tensor, unit_proxies: torch.Tensor, threshold: float
+) -> torch.Tensor:
     """Near the proxies of a sample's labels, no nearer than the threshold to all others."""
     cosines = inner(unit_scores, unit_proxies)
     has = labels > 0
     return mean_over(1 - cosines, has) + mean_over(F.relu(cosines - threshold), ~has)
 
 
-def irrelevant_pair_loss(unit_scores, labels, threshold):
+def irrelevant_pair_loss(unit_scores: torch.Tensor, labels: torch.Tensor, threshold: float) -> torch.Tensor:
     """Samples of several labels that share none, no nearer than the threshold."""
     several = labels.sum(dim=1) > 1  # with one label each the proxies keep them apart already
     apart = ~similar(labels, labels) & several[:, None] & several
@@ -58,7 +60,7 @@ def irrelevant_pair_loss(unit_scores, labels, threshold):
 class _HybridLoss(nn.Module):
     """Proxies, trained along, and irrelevant pairs of the batch."""
 
-    def __init__(self, n_bits, n_labels, threshold, pair_weight):
+    def __init__(self, n_bits: int, n_labels: int, threshold: float, pair_weight: float) -> None:
         super().__init__()
         self.threshold, self.pair_weight = threshold, pair_weight
         self.proxies = nn.Parameter(torch.randn(n_labels, n_bits))
@@ -135,6 +137,6 @@ class HyP2(DeepHasher):
     def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """The hybrid loss; its proxies start from the seed."""
         n_labels, threshold = labels.shape[1], self.threshold
-        if threshold == "auto":
+        if isinstance(threshold, str):
             threshold = 1 - 2 * farthest_distance(n_labels, self.n_bits) / self.n_bits
         return _HybridLoss(self.n_bits, n_labels, threshold, self.pair_weight)

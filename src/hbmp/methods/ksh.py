@@ -113,7 +113,7 @@ def descend(direction: np.ndarray, features: np.ndarray, residue: _Residue, n_it
     return best
 
 
-def learn_bit(features, residue, n_iter: int) -> tuple[np.ndarray, np.ndarray, float]:
+def learn_bit(features: np.ndarray, residue: _Residue, n_iter: int) -> tuple[np.ndarray, np.ndarray, float]:
     """(direction, signs h, hᵀ R h) of the next bit, for whitened features."""
     start = spectral_start(features, residue)
     refined = descend(start, features, residue, n_iter)
@@ -122,7 +122,7 @@ def learn_bit(features, residue, n_iter: int) -> tuple[np.ndarray, np.ndarray, f
     return (refined, signs, fit) if fit > best[2] else best
 
 
-def _sign_fit(direction, features, residue) -> tuple[np.ndarray, float]:
+def _sign_fit(direction: np.ndarray, features: np.ndarray, residue: _Residue) -> tuple[np.ndarray, float]:
     signs = np.where(features @ direction >= 0, 1.0, -1.0)
     return signs, float(signs @ residue.times(signs))
 

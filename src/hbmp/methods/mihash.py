@@ -29,7 +29,9 @@ from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.pairs import at_least, full_precision, inner, similar_and_not
 
 
-def mutual_information(distances, neighbours, strangers, n_bits: int, n_bins: int):
+def mutual_information(
+    distances: torch.Tensor, neighbours: torch.Tensor, strangers: torch.Tensor, n_bits: int, n_bins: int
+) -> torch.Tensor:
     """I_i of each query in bits: distances (n, m), two bool matrices of the same shape; returns (n,)."""
     near, far = histograms(distances * (n_bins / n_bits), neighbours, strangers, n_bins)
     n_near, n_far = neighbours.sum(dim=1), strangers.sum(dim=1)
@@ -38,7 +40,9 @@ def mutual_information(distances, neighbours, strangers, n_bits: int, n_bins: in
     return _entropy(near + far, total) - given / total
 
 
-def histograms(place, neighbours, strangers, n_bins: int):
+def histograms(
+    place: torch.Tensor, neighbours: torch.Tensor, strangers: torch.Tensor, n_bins: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """p⁺ and p⁻ before they are normalised, (n, L + 1) each, of distances in bins (n, m)."""
     if place.is_cuda:  # additions to one place in any order would not be reproducible
         return _dense_histograms(place, neighbours, strangers, n_bins)
@@ -51,7 +55,9 @@ def histograms(place, neighbours, strangers, n_bins: int):
     return out.scatter_add(1, columns + 1, upper).split(n_bins + 1, dim=1)
 
 
-def _dense_histograms(place, neighbours, strangers, n_bins: int):
+def _dense_histograms(
+    place: torch.Tensor, neighbours: torch.Tensor, strangers: torch.Tensor, n_bins: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     centres = torch.arange(n_bins + 1, device=place.device)
     share = F.relu(1 - (place[:, :, None] - centres).abs())  # (n, m, L + 1); sums to 1 over bins
     with full_precision(share):
@@ -59,7 +65,7 @@ def _dense_histograms(place, neighbours, strangers, n_bins: int):
     return near, far
 
 
-def _entropy(mass, count):
+def _entropy(mass: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
     """Entropy in bits of histograms with so many entries each; 0 for an empty one."""
     p = mass / count.clamp(min=1)[:, None]  # clamped below, so that the slope at an empty bin stays finite
     return -(p * p.clamp(min=1e-12).log()).sum(dim=1) / math.log(2)

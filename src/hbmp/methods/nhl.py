@@ -49,7 +49,7 @@ def doubled(n_bits: int) -> list[int]:
     return [*lengths, n_bits]
 
 
-def distillation(short, long):
+def distillation(short: torch.Tensor, long: torch.Tensor) -> torch.Tensor:
     """Mean squared difference of the cosines of all pairs; the longer scores have no gradient."""
     taught, teacher = (F.normalize(scores, dim=1) for scores in (short, long.detach()))
     return (inner(taught, taught) - inner(teacher, teacher)).square().mean()
@@ -82,7 +82,7 @@ class _NestedLoss(nn.Module):
             return [1.0] * len(self.lengths)
         return (self.sizes[0] / self.sizes.clamp(min=1e-12)).clamp(max=1.0).tolist()
 
-    def _measure(self, values, scores) -> None:
+    def _measure(self, values: list[torch.Tensor], scores: torch.Tensor) -> None:
         """Smooth the sizes of the gradients on the bits that all lengths share."""
         shared = [torch.autograd.grad(value, scores, retain_graph=True)[0][:, : self.lengths[0]] for value in values]
         now = torch.stack([gradient.norm() for gradient in shared])

@@ -35,7 +35,14 @@ _MASKED = -1e4
 """Logit of a sample paired with itself: finite, so that a row without any other sample has no NaN."""
 
 
-def overview(bits, continuous, memory, others, temperature, own):
+def overview(
+    bits: torch.Tensor,
+    continuous: torch.Tensor,
+    memory: tuple[torch.Tensor, torch.Tensor],
+    others: torch.Tensor,
+    temperature: float,
+    own: float,
+) -> torch.Tensor:
     """p_i of each sample, (n, m); memory is (bits, continuous) of k samples, others marks j ≠ i, (n, k)."""
     remembered_bits, remembered = memory
     # 1 − d_H/b = (1 + h · h'/b)/2, and a softmax ignores the constant.
@@ -44,7 +51,9 @@ def overview(bits, continuous, memory, others, temperature, own):
     return F.normalize(F.normalize(inner(attention, remembered.T), dim=1) + own * continuous, dim=1)
 
 
-def contrast(first, second, remembered, others, temperature):
+def contrast(
+    first: torch.Tensor, second: torch.Tensor, remembered: torch.Tensor, others: torch.Tensor, temperature: float
+) -> torch.Tensor:
     """Both terms of L for each sample, (n,)."""
     agreement = (first * second).sum(dim=1, keepdim=True)
     negatives = (inner(first, remembered) / temperature).masked_fill(~others, _MASKED)

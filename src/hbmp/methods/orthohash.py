@@ -33,7 +33,7 @@ class _OrthogonalLoss(nn.Module):
 
     centres: torch.Tensor
 
-    def __init__(self, centres, scale, margin):
+    def __init__(self, centres: np.ndarray, scale: float, margin: float) -> None:
         super().__init__()
         self.scale, self.margin = scale, margin
         self.register_buffer("centres", torch.from_numpy(centres))
@@ -123,7 +123,7 @@ class OrthoHash(DeepHasher):
     def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """The cosine cross-entropy with centres drawn from the seed."""
         centres = make_centres(self.centres, labels.shape[1], self.n_bits, np.random.default_rng(seed))
-        scale = self.n_bits**0.5 if self.scale == "auto" else self.scale
+        scale = self.n_bits**0.5 if isinstance(self.scale, str) else self.scale
         return _OrthogonalLoss(centres, scale, self.margin)
 
     def finish(self, loss: Any) -> None:

@@ -42,7 +42,9 @@ def classifier_step(codes: np.ndarray, labels: np.ndarray, strength: float) -> n
     return ridge_solution(gram(codes, codes), gram(codes, labels), strength)
 
 
-def codes_step(codes, labels, classifier, scores, weight: float, n_sweeps: int) -> np.ndarray:
+def codes_step(
+    codes: np.ndarray, labels: np.ndarray, classifier: np.ndarray, scores: np.ndarray, weight: float, n_sweeps: int
+) -> np.ndarray:
     """B-step: codes bit by bit, each the best for the others as they are, until none changes or n_sweeps are done.
 
     For one bit z with classifier row v the objective is -2 zᵀ(q - B'W'v) and what does not depend on z.
@@ -162,7 +164,7 @@ class SDH(Hasher):
         """P after all rounds."""
         products = gram(features, features)
 
-        def function_step():  # F-step: P and F for given codes
+        def function_step() -> tuple[np.ndarray, np.ndarray]:  # F-step: P and F for given codes
             function = ridge_solution(products, gram(features, codes), self.function_ridge)
             return function, (features @ function.astype(np.float32)).astype(np.float64)
 
@@ -178,7 +180,9 @@ class SDH(Hasher):
             self.loss_.append(self._objective(codes, labels, classifier, function, scores))
         return function
 
-    def _objective(self, codes, labels, classifier, function, scores) -> float:
+    def _objective(
+        self, codes: np.ndarray, labels: np.ndarray, classifier: np.ndarray, function: np.ndarray, scores: np.ndarray
+    ) -> float:
         fitted = np.square(labels - codes @ classifier).sum() + self.classifier_ridge * np.square(classifier).sum()
         near = np.square(codes - scores).sum() + self.function_ridge * np.square(function).sum()
         return float(fitted + self.function_weight * near) / len(codes)

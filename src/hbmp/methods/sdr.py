@@ -14,6 +14,7 @@ Reference: Do, Doan, Nguyen & Cheung, Binary Hashing with Semidefinite Relaxatio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,12 @@ from hbmp.methods._shared.function import make_function
 from hbmp.methods._shared.label_rows import label_rows
 
 
-def sweep_bits(similar: np.ndarray, codes: np.ndarray, solve, rng) -> np.ndarray:
+def sweep_bits(
+    similar: np.ndarray,
+    codes: np.ndarray,
+    solve: Callable[[Any, np.random.Generator], np.ndarray],
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Find every bit again, given all others, and keep it where the loss falls: codes that are never worse."""
     codes, n_bits = codes.copy(), codes.shape[1]
     signs = codes.astype(np.float32)
@@ -152,7 +158,7 @@ class SDR(Hasher):
         self.function_.fit(X[rows], codes, random_state=draw_seed(rng))
         self.unmatched_ = self.function_.unmatched(X[rows], codes)
 
-    def _solve(self, matrix, rng):
+    def _solve(self, matrix: Any, rng: np.random.Generator) -> np.ndarray:
         if self.solver == "al":
             return lagrangian_signs(matrix, rng, self.steps)
         rank = enough_rank(len(matrix)) if self.rank is None else self.rank

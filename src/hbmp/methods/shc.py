@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 from torch.nn import functional as F
 
@@ -51,7 +52,7 @@ def semantic_centres(similarity: np.ndarray, n_bits: int, rng: np.random.Generat
     return separated_centres(start, misfit, gilbert_varshamov(len(similarity), n_bits), rng)
 
 
-def _classification(scores, labels):
+def _classification(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(scores.float(), labels)
 
 

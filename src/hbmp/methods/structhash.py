@@ -40,7 +40,9 @@ from hbmp.methods._shared.ranking_planes import most_violated, solve_weights
 _PLANES = 20  # most planes added for one bit
 
 
-def draw_lists(similar: np.ndarray, sizes: tuple[int, int, int], rng: np.random.Generator):
+def draw_lists(
+    similar: np.ndarray, sizes: tuple[int, int, int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """(queries (m,), items (m, p+s)): positives first, then negatives; drawn again where a query has too few.
 
     sizes: how many queries, positives and negatives. A query without another positive is its own.
@@ -65,11 +67,11 @@ def pair_matrix(queries: np.ndarray, items: np.ndarray, weights: np.ndarray, n_i
     return csr_array((np.r_[values, values], (np.r_[tails, heads], np.r_[heads, tails])), shape=(n_items, n_items))
 
 
-def refine_direction(features: np.ndarray, matrix, start: np.ndarray, ridge: float, max_iter: int) -> np.ndarray:
+def refine_direction(features: np.ndarray, matrix: Any, start: np.ndarray, ridge: float, max_iter: int) -> np.ndarray:
     """v that lowers sᵀΛs + ridge ‖v‖² for the smooth bits s = tanh(features v), searched from a start."""
     size = max(float(abs(matrix).sum()), 1e-30)
 
-    def value_and_slope(v):
+    def value_and_slope(v: np.ndarray) -> tuple[float, np.ndarray]:
         smooth = np.tanh(features @ v.astype(np.float32))
         field = matrix @ smooth
         slope = features.T @ (2 * field * (1 - smooth**2)) / size
@@ -84,7 +86,7 @@ def refine_direction(features: np.ndarray, matrix, start: np.ndarray, ridge: flo
 class _Master:
     """The problem in w: its planes, its bits, and the best weights."""
 
-    def __init__(self, queries, items, n_positive: int, price: float, tolerance: float):
+    def __init__(self, queries: np.ndarray, items: np.ndarray, n_positive: int, price: float, tolerance: float) -> None:
         self.queries, self.items = queries, items
         self.n_positive, self.price, self.tolerance = n_positive, price, tolerance
         self.differ = np.empty((0, *items.shape), dtype=bool)  # of each bit, for each query and item
@@ -241,7 +243,7 @@ class StructHash(Hasher):
         self.directions_ = np.stack(directions, axis=1)
         self.bit_weights_ = master.weights.copy()
 
-    def _features(self, X):
+    def _features(self, X: Any) -> np.ndarray:
         return np.hstack([self.kernel_.transform(X), np.ones((len(X), 1), dtype=np.float32)])
 
     def _project(self, X: Any) -> np.ndarray:

@@ -116,7 +116,7 @@ class TSH(Hasher):
         self.function_.fit(X[rows], codes, random_state=draw_seed(rng))
         self.unmatched_ = self.function_.unmatched(X[rows], codes)
 
-    def _solve(self, matrix, rng):
+    def _solve(self, matrix: Any, rng: np.random.Generator) -> np.ndarray:
         return relaxed_signs(matrix, rng, self.steps)
 
     def _project(self, X: Any) -> np.ndarray:

@@ -36,6 +36,8 @@ from hbmp.methods._shared.checks import need_counts, need_positive
 from hbmp.methods._shared.label_rows import label_rows
 from hbmp.methods._shared.products import gram
 
+Layer = tuple[np.ndarray, np.ndarray]  # weights, bias
+
 
 def fit_layer(inputs: np.ndarray, outputs: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
     """(weights, bias) that minimise ‖outputs - inputs W - c‖² + ridge ‖W‖², float32."""
@@ -64,7 +66,9 @@ def best_outputs(own: np.ndarray, weights: np.ndarray, wanted: np.ndarray, stren
     return (own + strength * (wanted @ weights.T)) @ inverse
 
 
-def best_codes(codes, labels, readout, scores, strength: float, sweeps: int = 3) -> np.ndarray:
+def best_codes(
+    codes: np.ndarray, labels: np.ndarray, readout: np.ndarray, scores: np.ndarray, strength: float, sweeps: int = 3
+) -> np.ndarray:
     """Codes that lower ‖Y - BU‖² + strength ‖B - scores‖², one bit after the other, each exactly."""
     codes = codes.copy()
     fixed = labels @ readout.T + strength * scores
@@ -79,7 +83,17 @@ def best_codes(codes, labels, readout, scores, strength: float, sweeps: int = 3)
     return codes
 
 
-def objective(inputs, labels, codes, readout, layers, outputs, sums, strength: float, ridge: float) -> float:
+def objective(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    codes: np.ndarray,
+    readout: np.ndarray,
+    layers: list[Layer],
+    outputs: list[np.ndarray],
+    sums: list[np.ndarray],
+    strength: float,
+    ridge: float,
+) -> float:
     """The whole objective over n; the last of `layers` gives the scores."""
     parts = [labels - codes @ readout, np.sqrt(strength) * (codes - forward_one(outputs[-1], layers[-1]))]
     below = inputs
@@ -91,12 +105,21 @@ def objective(inputs, labels, codes, readout, layers, outputs, sums, strength: f
     return squares / len(inputs) + ridge * sum(float(np.square(part, dtype=np.float64).sum()) for part in weights)
 
 
-def forward_one(inputs: np.ndarray, layer) -> np.ndarray:
+def forward_one(inputs: np.ndarray, layer: Layer) -> np.ndarray:
     """Sums of one layer."""
     return inputs @ layer[0] + layer[1]
 
 
-def train_layers(inputs, labels, n_bits: int, sizes, strength: float, ridge: float, rounds: int, rng):
+def train_layers(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    n_bits: int,
+    sizes: list[int],
+    strength: float,
+    ridge: float,
+    rounds: int,
+    rng: np.random.Generator,
+) -> tuple[list[Layer], list[float]]:
     """(layers, loss after each round), by minimising over one block of variables after the other, codes to inputs."""
     decay = ridge * len(inputs)
     layers = [_random_layer(a, b, rng) for a, b in itertools.pairwise([inputs.shape[1], *sizes, n_bits])]
@@ -131,12 +154,14 @@ def fit_readout(codes: np.ndarray, labels: np.ndarray, ridge: float) -> np.ndarr
     return np.linalg.solve(squares, gram(codes, labels)).astype(np.float32)
 
 
-def _random_layer(n_inputs: int, n_outputs: int, rng):
+def _random_layer(n_inputs: int, n_outputs: int, rng: np.random.Generator) -> Layer:
     weights = rng.standard_normal((n_inputs, n_outputs)) * np.sqrt(2 / n_inputs)  # keeps sizes from layer to layer
     return weights.astype(np.float32), np.zeros(n_outputs, dtype=np.float32)
 
 
-def _closed(inputs, layers, sums, codes, strength: float, decay: float):
+def _closed(
+    inputs: np.ndarray, layers: list[Layer], sums: list[np.ndarray], codes: np.ndarray, strength: float, decay: float
+) -> list[Layer]:
     """The layers fitted once more to their targets, bottom to top, each on what the layers below it really give."""
     closed, below = [], inputs
     for target in sums:

@@ -11,16 +11,21 @@ gain most are searched together through their small submatrix of A, and the fiel
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from hbmp._core.compiled import compiled
+
+if TYPE_CHECKING:
+    from hbmp.pursuit.fit import Fit
 
 NAMES = ("none", "resample", "one-flip", "tabu")
 _MOST_FLIPS = 10  # of each item on average, likewise
 _MOST_ROUNDS = 100  # far more than a search needs; in single precision rounding could keep one going
 
 
-def improve_starts(name: str, fit, starts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def improve_starts(name: str, fit: Fit, starts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Improve every start: (sign vectors (n, k), their matches vᵀAv (k,))."""
     fields = fit.residual_times(starts.astype(fit.operator.dtype))
     if name in ("one-flip", "tabu"):
@@ -39,7 +44,7 @@ def _matches(signs: np.ndarray, fields: np.ndarray) -> np.ndarray:
     return np.einsum("nk,nk->k", signs, fields, dtype=np.float64)
 
 
-def flip_at_once(fit, starts: np.ndarray, fields: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def flip_at_once(fit: Fit, starts: np.ndarray, fields: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Flip many signs per step, the ones that gain most on their own, while that raises vᵀAv. All (n, k).
 
     Flips can cancel each other. A step that does not help is undone, and the next one flips half as many signs. One
@@ -71,9 +76,10 @@ def _thresholds(gains: np.ndarray, fraction: np.ndarray, noise: float) -> np.nda
     return found
 
 
-def one_flip_together(fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def one_flip_together(fit: Fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`one_flip` for many starts where A is a matrix: the best flip of each start per round. All (n, k)."""
     matrix, noise = fit.matrix(), _noise(fit, fields)
+    assert matrix is not None
     flip = compiled(flip_best) if fit.is_held else None
     if flip is not None:
         signs = np.ascontiguousarray(starts.T, dtype=np.float64)
@@ -99,7 +105,7 @@ def one_flip_together(fit, starts: np.ndarray, fields: np.ndarray) -> tuple[np.n
     return signs.T.astype(np.int8), -(signs * gains).T
 
 
-def flip_best(matrix, signs, gains, noise, most):
+def flip_best(matrix: np.ndarray, signs: np.ndarray, gains: np.ndarray, noise: float, most: int) -> None:
     """The best flips of one start, in place. Python that numba compiles; gains in double precision do not drift."""
     n_items = len(signs)
     for _ in range(most):
@@ -116,7 +122,7 @@ def flip_best(matrix, signs, gains, noise, most):
             gains[other] -= step * signs[other] * row[other]
 
 
-def one_flip(fit, signs: np.ndarray, field: np.ndarray, rng=None) -> tuple[np.ndarray, np.ndarray]:
+def one_flip(fit: Fit, signs: np.ndarray, field: np.ndarray, rng: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Flip single signs while any flip raises vᵀAv. The result (signs, field) is one-flip optimal and never worse."""
     if fit.matrix() is not None:
         signs, field = one_flip_together(fit, signs[:, None], field[:, None])
@@ -155,14 +161,14 @@ def _first_best(gain: np.ndarray, noise: float) -> int:
     return int(np.argmax(gain >= gain.max() - noise))
 
 
-def _noise(fit, field: np.ndarray) -> float:
+def _noise(fit: Fit, field: np.ndarray) -> float:
     """Gains below this are rounding errors of the field or of the affinity."""
     level = 1e-5 if field.dtype == np.float32 else 1e-10
     row_norm = np.sqrt(fit.squared_norm / len(field))
     return level * max(float(np.abs(field).max(initial=0)), float(row_norm))
 
 
-def tabu(fit, signs: np.ndarray, field: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def tabu(fit: Fit, signs: np.ndarray, field: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """One-flip search that continues past local optima: each step takes the best flip that is not tabu, even a loss.
 
     A flipped item stays tabu for about n/10 + 5 steps, unless flipping it back gives a new best. The best vector is

@@ -106,7 +106,7 @@ def code_book(codes: np.ndarray, points: np.ndarray, *, weighting: str, ridge: f
     )
 
 
-def _fit(codes, points, squares: float) -> tuple[np.ndarray, float]:
+def _fit(codes: np.ndarray, points: np.ndarray, squares: float) -> tuple[np.ndarray, float]:
     """(least-squares atoms, what share of `squares`, the points' squared length, they leave); one pass over the rows.
 
     ‖Y - VC‖² = ‖Y‖² - 2 tr(Cᵀ VᵀY) + tr(Cᵀ VᵀV C): both products are at hand, no residual is formed.

@@ -15,6 +15,8 @@ sizes and residuals all follow from G, h and ‖R‖², so a bit costs one produ
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, get_blas_funcs
 from scipy.optimize import nnls
@@ -104,7 +106,9 @@ class Fit:
     not yet explained. The diagonal of Q only adds a constant, so no choice of v depends on it.
     """
 
-    def __init__(self, operator, item_weights, *, diagonal: str, scale: float, intercept: bool):
+    def __init__(
+        self, operator: Any, item_weights: np.ndarray, *, diagonal: str, scale: float, intercept: bool
+    ) -> None:
         self.operator, self.scale, self.free = operator, scale, int(intercept)
         self.item_weights = item_weights
         self._c = item_weights.astype(operator.dtype)  # the same, in the precision of products
@@ -263,10 +267,10 @@ class Fit:
         np.fill_diagonal(block, 0)
         return block
 
-    def _weighted(self, block: np.ndarray, items=slice(None)) -> np.ndarray:
+    def _weighted(self, block: np.ndarray, items: Any = slice(None)) -> np.ndarray:
         return block if self._unweighted else block * self._c[items, None] * self._c[items]
 
-    def _finish(self, product, overlaps, vectors):
+    def _finish(self, product: np.ndarray, overlaps: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Subtract the explained part and the diagonal, and weight the rows."""
         explained = self.directions @ (self._alpha()[:, None] * overlaps)
         on_diagonal = self._c**2 * (self.values_on_diagonal - self.weights.sum()).astype(self._c.dtype)

@@ -6,6 +6,8 @@ fit. Products with low-rank and very large ones are computed from labels or in b
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hbmp._core.device import pick_device, to_numpy, to_torch
@@ -16,7 +18,7 @@ DOUBLE_ITEMS = 2048  # up to here R is dense float64: exact to rounding, the sam
 DENSE_BYTES = 4 * 2**30  # up to here R is dense float32
 
 
-def as_operator(affinity, device: str = "auto") -> DenseOperator | DeviceOperator | AffinityOperator:
+def as_operator(affinity: Any, device: str = "auto") -> DenseOperator | DeviceOperator | AffinityOperator:
     """The operator for an Affinity or a symmetric array, in the cheapest form that is exact."""
     if not isinstance(affinity, Affinity):
         affinity = Precomputed().fit(np.asarray(affinity))
@@ -37,7 +39,7 @@ class DenseOperator:
     steps_at_once = 4  # products that a search may spend on flipping many signs together; single flips are cheap here
     most_in_block = 1024  # items searched together
 
-    def __init__(self, affinity: Affinity, dtype):
+    def __init__(self, affinity: Affinity, dtype: Any) -> None:
         self.affinity, self.dtype = affinity, dtype
         self.n_items = affinity.n_items_
         self.values = np.ascontiguousarray(affinity.matrix(), dtype=dtype)
@@ -108,7 +110,7 @@ class DeviceOperator:
         parts = [weights[rows] @ (self.values[rows].double().square() @ weights) for rows in self.affinity.row_blocks()]
         return float(sum(parts))
 
-    def _send(self, vectors: np.ndarray):
+    def _send(self, vectors: np.ndarray) -> Any:
         return to_torch(np.ascontiguousarray(vectors, dtype=self.dtype), self.device)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class Settings:
     max_residual: float
     max_bits: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         choices = {"scheme": SCHEMES, "improve": IMPROVEMENTS, "weighting": WEIGHTINGS, "diagonal": ("ignore", "fit")}
         for name, known in choices.items():
             value = getattr(self, name)
@@ -72,7 +73,7 @@ class Settings:
         return 1 if not self.searches else 16 if n_items <= 128 else 2
 
 
-def item_weights_from(given, counts: np.ndarray) -> np.ndarray:
+def item_weights_from(given: Any, counts: np.ndarray) -> np.ndarray:
     """Item weights of mean 1 from None, a rule on the counts of instances, or an array."""
     if given is None:
         return np.ones(len(counts))
@@ -89,6 +90,6 @@ def item_weights_from(given, counts: np.ndarray) -> np.ndarray:
     return weights / weights.mean()
 
 
-def _whole_number(name: str, value, *, least: int) -> None:
+def _whole_number(name: str, value: Any, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, found {value!r}.")

@@ -6,6 +6,9 @@ projections of seeded random vectors onto the eigenspace, which do not depend on
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.linalg import eigh, qr
 
@@ -20,11 +23,11 @@ class Eigenspace:
     arbitrary; carried over, it would make the codes depend on the BLAS.
     """
 
-    def __init__(self, n_items: int, dtype, rng: np.random.Generator, *, exact: bool):
+    def __init__(self, n_items: int, dtype: Any, rng: np.random.Generator, *, exact: bool) -> None:
         self.dense, self.exact = n_items <= DENSE_ITEMS, exact
         self.random = rng.standard_normal((n_items, min(_SIZE, n_items))).astype(dtype)
 
-    def update(self, apply) -> tuple[np.ndarray, np.ndarray]:
+    def update(self, apply: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """(values, vectors) of the residual `apply`, largest first."""
         if self.dense:
             matrix = apply(np.eye(len(self.random), dtype=self.random.dtype))
@@ -46,7 +49,9 @@ def _pull(values: np.ndarray) -> np.ndarray:
     return np.maximum(values / max(values[0], 1e-30), 0)
 
 
-def _krylov_cycle(apply, start: np.ndarray, *, depth: int) -> tuple[np.ndarray, np.ndarray, float]:
+def _krylov_cycle(
+    apply: Callable[[np.ndarray], np.ndarray], start: np.ndarray, *, depth: int
+) -> tuple[np.ndarray, np.ndarray, float]:
     """One cycle of block Krylov and Rayleigh-Ritz: (values, vectors, error of the first)."""
     basis: list[np.ndarray] = []
     images: list[np.ndarray] = []
@@ -79,7 +84,7 @@ def _orthonormal(block: np.ndarray, basis: list[np.ndarray]) -> np.ndarray:
     return vectors[:, np.abs(np.diag(triangle)) > noise * size]
 
 
-def spectral_starts(values, vectors, n_starts: int, rng: np.random.Generator) -> np.ndarray:
+def spectral_starts(values: np.ndarray, vectors: np.ndarray, n_starts: int, rng: np.random.Generator) -> np.ndarray:
     """Initial sign vectors, (n, n_starts): the first from the top eigenspace, the others from all leading ones."""
     top = values >= values[0] - 1e-6 * abs(values[0])
     draws = rng.standard_normal((len(vectors), n_starts)).astype(vectors.dtype)

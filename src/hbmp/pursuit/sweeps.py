@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,12 @@ def successive_codes(scores: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
     return codes
 
 
-def compiled_kernel() -> Callable | None:
+def compiled_kernel() -> Callable[..., Any] | None:
     """`sweep_margins` as machine code, or None where numba is not installed."""
     return compiled(sweep_margins)
 
 
-def sweep_margins(margins, codes, overlaps, sweeps):
+def sweep_margins(margins: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, sweeps: int) -> None:
     """The sweeps row by row, in place; `margins` are those of `codes`. Python that numba compiles."""
     n_rows, n_bits = codes.shape
     for row in range(n_rows):
@@ -96,7 +97,7 @@ def sweep_blocks(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, sw
         rows, live, scores = rows[changed], live[:, changed], scores[:, changed]
 
 
-def _sweep_block(scores, codes, overlaps, block: slice) -> None:
+def _sweep_block(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, block: slice) -> None:
     """One sweep over one block of bits; scores and codes (b, n)."""
     margins = scores[block] - overlaps[block] @ codes
     within = overlaps[block, block]

@@ -23,11 +23,11 @@ class AnchorKernel(BaseEstimator):
     width : float, σ as a multiple of the root mean squared distance between samples and anchors
     """
 
-    def __init__(self, *, n_anchors=300, width=1.0):
+    def __init__(self, *, n_anchors: int = 300, width: float = 1.0) -> None:
         self.n_anchors = n_anchors
         self.width = width
 
-    def fit(self, X: np.ndarray, rng: np.random.Generator):
+    def fit(self, X: np.ndarray, rng: np.random.Generator) -> AnchorKernel:
         """Draw the anchors and measure the distances."""
         self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         squares = sum(float(np.square(X[rows] - self.mean_).sum(dtype=np.float64)) for rows in row_blocks(len(X)))

@@ -13,6 +13,8 @@ and 3.2).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -26,7 +28,7 @@ def enough_rank(n_items: int) -> int:
     return int(np.floor((np.sqrt(8 * n_items + 1) - 1) / 2)) + 1
 
 
-def relaxed_vectors(matrix, rank: int, rng: np.random.Generator, max_iter: int) -> np.ndarray:
+def relaxed_vectors(matrix: Any, rank: int, rng: np.random.Generator, max_iter: int) -> np.ndarray:
     """V that minimises tr(VᵀAV) over rows of length 1, (n, rank) float32.
 
     Departs from the publication, which hands the problem in X to an interior-point solver, because that takes O(n³)
@@ -36,7 +38,7 @@ def relaxed_vectors(matrix, rank: int, rng: np.random.Generator, max_iter: int) 
     n_items = matrix.shape[0]
     start = rng.standard_normal((n_items, rank)).astype(np.float32)
 
-    def value_and_slope(flat):
+    def value_and_slope(flat: np.ndarray) -> tuple[float, np.ndarray]:
         free = flat.reshape(n_items, rank).astype(np.float32)
         lengths = np.linalg.norm(free, axis=1, keepdims=True)
         vectors = free / lengths
@@ -56,7 +58,7 @@ def relaxed_vectors(matrix, rank: int, rng: np.random.Generator, max_iter: int) 
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def rounded(matrix, vectors: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+def rounded(matrix: Any, vectors: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
     """The best signs among `draws` Gaussian vectors of covariance VVᵀ. Shape (n,), int8."""
     directions = rng.standard_normal((vectors.shape[1], draws)).astype(np.float32)
     tried = np.where(vectors @ directions >= 0, np.float32(1), np.float32(-1))
@@ -64,7 +66,7 @@ def rounded(matrix, vectors: np.ndarray, draws: int, rng: np.random.Generator) -
     return canonical_signs(tried[:, values.argmin()])
 
 
-def lagrangian_signs(matrix, rng: np.random.Generator, max_iter: int, rounds: int = 20) -> np.ndarray:
+def lagrangian_signs(matrix: Any, rng: np.random.Generator, max_iter: int, rounds: int = 20) -> np.ndarray:
     """Signs of the augmented Lagrangian's solution, started from the spectral one. Shape (n,), int8.
 
     min_x xᵀAx - λᵀΦ + μ/2 ‖Φ‖², then λ ← λ - μΦ; μ doubles where Φ fell too little. A is divided by the size of its
@@ -74,7 +76,7 @@ def lagrangian_signs(matrix, rng: np.random.Generator, max_iter: int, rounds: in
     scale = max(abs(bqp_value(matrix, x)) / len(x), 1e-12)
     multipliers, penalty, last = np.zeros(len(x)), 0.1, np.inf
 
-    def value_and_slope(x):
+    def value_and_slope(x: np.ndarray) -> tuple[float, np.ndarray]:
         field = (matrix @ x.astype(matrix.dtype)).astype(np.float64) / scale
         broken = x**2 - 1
         value = x @ field - multipliers @ broken + penalty / 2 * (broken @ broken)

@@ -14,6 +14,7 @@ and one where they differ; so up to a constant it is a multiple of their product
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,11 @@ def add_bit(distances: np.ndarray, signs: np.ndarray) -> None:
 
 
 def infer_bits(
-    similar: np.ndarray, n_bits: int, loss: str, solve: Callable[[np.ndarray, np.random.Generator], np.ndarray], rng
+    similar: np.ndarray,
+    n_bits: int,
+    loss: str,
+    solve: Callable[[np.ndarray, np.random.Generator], np.ndarray],
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Codes (n, n_bits) int8, bit after bit; each is the solution `solve(A, rng)` of its own problem."""
     distances = np.zeros(similar.shape, dtype=np.int16)
@@ -93,6 +98,6 @@ def infer_bits(
     return codes
 
 
-def bqp_value(matrix, signs: np.ndarray) -> float:
+def bqp_value(matrix: Any, signs: np.ndarray) -> float:
     """zᵀAz in double precision; A dense or sparse."""
     return float(signs.astype(np.float64) @ (matrix @ signs.astype(matrix.dtype)).astype(np.float64))

@@ -10,6 +10,8 @@ quasi-Newton search (L-BFGS-B) starts from that eigenvector (Lin et al., ICCV 20
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -19,7 +21,7 @@ from hbmp.pursuit.spectral import Eigenspace, canonical_signs, spectral_starts
 _SAME = 1e-3  # eigenvalues this close, relatively, count as equal, the limit of single precision
 
 
-def sphere_solution(matrix, rng: np.random.Generator) -> np.ndarray:
+def sphere_solution(matrix: Any, rng: np.random.Generator) -> np.ndarray:
     """The eigenvector of the smallest eigenvalue, of length √n; drawn at random from a degenerate eigenspace."""
     values, vectors = _smallest(matrix, rng)
     top = vectors[:, values >= values[0] - _SAME * abs(values[0])]
@@ -28,7 +30,7 @@ def sphere_solution(matrix, rng: np.random.Generator) -> np.ndarray:
     return relaxed * (np.sqrt(len(relaxed)) / length if length > 0 else 1.0)
 
 
-def spectral_signs(matrix, rng: np.random.Generator, n_starts: int = 16) -> np.ndarray:
+def spectral_signs(matrix: Any, rng: np.random.Generator, n_starts: int = 16) -> np.ndarray:
     """The best signs among mixtures of the eigenvectors around the smallest eigenvalue. Shape (n,), int8.
 
     With classes of unequal size one eigenvector separates only few of them; its signs are a poor start.
@@ -39,16 +41,16 @@ def spectral_signs(matrix, rng: np.random.Generator, n_starts: int = 16) -> np.n
     return starts[:, reached.argmin()]
 
 
-def _smallest(matrix, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _smallest(matrix: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(values, vectors) of -A, largest first."""
     space = Eigenspace(matrix.shape[0], matrix.dtype, rng, exact=True)
     return space.update(lambda block: -(matrix @ block))
 
 
-def box_solution(matrix, start: np.ndarray, max_iter: int) -> np.ndarray:
+def box_solution(matrix: Any, start: np.ndarray, max_iter: int) -> np.ndarray:
     """A local minimum of xᵀAx in [-1, 1]ⁿ, searched from a start."""
 
-    def value_and_slope(x):
+    def value_and_slope(x: np.ndarray) -> tuple[float, np.ndarray]:
         field = (matrix @ x.astype(matrix.dtype)).astype(np.float64)
         return x @ field, 2 * field
 
@@ -64,7 +66,7 @@ def box_solution(matrix, start: np.ndarray, max_iter: int) -> np.ndarray:
     return found.x
 
 
-def relaxed_signs(matrix, rng: np.random.Generator, max_iter: int) -> np.ndarray:
+def relaxed_signs(matrix: Any, rng: np.random.Generator, max_iter: int) -> np.ndarray:
     """Signs of the box solution, or of the sphere solution if its rounded value is better. Shape (n,), int8."""
     relaxed = sphere_solution(matrix, rng)
     tried = [canonical_signs(relaxed), canonical_signs(box_solution(matrix, relaxed, max_iter))]

@@ -19,7 +19,7 @@ from hbmp.methods._shared.memory import Memory
 from hbmp.methods._shared.pairs import inner, mean_over, similar_and_not
 
 
-def centre_entropy(scores, labels, centres):
+def centre_entropy(scores: torch.Tensor, labels: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
     """L_C of each sample, (n,): cross-entropy of the chances, of every centre as a yes or no."""
     cosines = inner(F.normalize(scores, dim=1), F.normalize(centres, dim=1))
     logits = cosines * centres.shape[1] ** 0.5
@@ -28,7 +28,7 @@ def centre_entropy(scores, labels, centres):
     return -(labels * log_yes + (1 - labels) * log_no).sum(dim=1)
 
 
-def positive_pair_loss(scores, others, positive):
+def positive_pair_loss(scores: torch.Tensor, others: torch.Tensor, positive: torch.Tensor) -> torch.Tensor:
     """L_P over the pairs that are marked."""
     cosines = inner(F.normalize(scores, dim=1), F.normalize(others, dim=1))
     return mean_over(F.softplus((1 - cosines) / 2), positive)

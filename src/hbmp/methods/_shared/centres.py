@@ -71,7 +71,7 @@ def nearest(centres: np.ndarray) -> int:
     return int(signs.shape[1] - products.max()) // 2
 
 
-def majority(labels, centres, ties):
+def majority(labels: torch.Tensor, centres: torch.Tensor, ties: torch.Tensor) -> torch.Tensor:
     """The centre of each multi-label sample: per bit the majority of the centres of its labels, `ties` (b,) for ties.
 
     labels (n, c) 0/1, centres (c, b) -> (n, b), torch.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import torch
 from torch.nn import functional as F
 
 from hbmp.methods._shared.pairs import inner
 
 
-def cosine_cross_entropy(scores, labels, codes, scale, margin):
+def cosine_cross_entropy(
+    scores: torch.Tensor, labels: torch.Tensor, codes: torch.Tensor, scale: float, margin: float
+) -> torch.Tensor:
     """The loss of each sample, (n,); 0 for a sample without labels.
 
     scores : (n, b); labels : (n, c) rows of 0/1, with equal targets for all labels of a sample; codes : (c, b)

@@ -61,10 +61,10 @@ class DeepHasher(Hasher):
         rate = {"lr": float(f"{factor * usual:.3g}")}
         return {"function": [name, {"linear": ["linear", rate]} if name == "kernel" else rate]}
 
-    def finish(self, loss) -> None:
+    def finish(self, loss: Any) -> None:
         """Store results of the trained loss, such as bit weights. Most losses have none."""
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         rng = as_generator(self.random_state)
         labels = self._label_rows(X, y)
         seed = draw_seed(rng)
@@ -76,10 +76,10 @@ class DeepHasher(Hasher):
         self.function_.learn(X, loss, *inputs, n_bits=self.n_scores, random_state=draw_seed(rng))
         self.finish(loss)
 
-    def _project(self, X):
+    def _project(self, X: Any) -> np.ndarray:
         return self.function_.project(X)
 
-    def _label_rows(self, X, y) -> np.ndarray:
+    def _label_rows(self, X: Any, y: Any) -> np.ndarray:
         """Labels as rows of 0/1: one column per class, or the given rows of multi-label data."""
         if y is None:
             return np.zeros((len(X), 0), dtype=np.float32)

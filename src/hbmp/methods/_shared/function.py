@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sklearn.base import clone
 
 from hbmp._core import catalog
+from hbmp.functions import HashFunction
 from hbmp.images import is_images
 
 LARGE = 20_000
@@ -20,12 +23,12 @@ def suited_to(images: bool, n_rows: int) -> str:
     return "kernel" if n_rows < LARGE else "mlp"
 
 
-def make_function(given, X, *, device="auto", verbose=False):
+def make_function(given: Any, X: Any, *, device: str = "auto", verbose: bool = False) -> HashFunction:
     """A hash function to fit on X. "auto" selects one by X, a name takes default settings, an object is copied."""
     return function_for(given, is_images(X), len(X), device=device, verbose=verbose)
 
 
-def function_for(given, images: bool, n_rows: int, *, device="auto", verbose=False):
+def function_for(given: Any, images: bool, n_rows: int, *, device: str = "auto", verbose: bool = False) -> HashFunction:
     """The same as `make_function`, for a number of images or rows of features."""
     if isinstance(given, str):
         function = catalog.resolve("functions", suited_to(images, n_rows) if given == "auto" else given)
@@ -40,7 +43,7 @@ def function_for(given, images: bool, n_rows: int, *, device="auto", verbose=Fal
     return function
 
 
-def copied(given, name, folder, hint):
+def copied(given: Any, name: str, folder: str, hint: str) -> Any:
     """A copy of the given object, so that fitting does not change the original."""
     if isinstance(given, type) or not hasattr(given, "fit"):
         raise ValueError(f"{name} must be a name or an object from hbmp.{folder}, found {type(given).__name__}. {hint}")

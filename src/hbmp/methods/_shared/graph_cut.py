@@ -11,6 +11,8 @@ al., CVPR 2014).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
@@ -70,7 +72,7 @@ def minimum_cut(pull: np.ndarray, within: np.ndarray) -> np.ndarray:
     return signs
 
 
-def block_graph_cut(matrix, signs: np.ndarray, blocks: list[np.ndarray], sweeps: int) -> np.ndarray:
+def block_graph_cut(matrix: Any, signs: np.ndarray, blocks: list[np.ndarray], sweeps: int) -> np.ndarray:
     """Solve block after block, all of them `sweeps` times or until none changes: signs never worse than the start."""
     signs = signs.copy()
     for _ in range(sweeps):
@@ -88,5 +90,5 @@ def block_graph_cut(matrix, signs: np.ndarray, blocks: list[np.ndarray], sweeps:
     return signs
 
 
-def _block_value(within, pull, signs) -> float:
+def _block_value(within: Any, pull: np.ndarray, signs: np.ndarray) -> float:
     return bqp_value(within, signs) + 2 * float(signs.astype(np.float64) @ pull.astype(np.float64))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
 from hbmp._core.labels import as_classes, as_label_sets, is_label_matrix
 
 
-def label_rows(y) -> np.ndarray:
+def label_rows(y: Any) -> np.ndarray:
     """(n, c) float32: one column per class, or the given 0/1 rows. At least two rows must differ."""
     if is_label_matrix(y) and (sparse.issparse(y) or np.shape(y)[1] > 1):
         rows = as_label_sets(y)

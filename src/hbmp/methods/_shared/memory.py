@@ -41,12 +41,12 @@ class Memory(nn.Module):
         self.register_buffer("scores", torch.zeros(len(labels), n_bits))
         self.register_buffer("seen", torch.zeros(len(labels), dtype=torch.bool))
 
-    def keep(self, scores, rows) -> None:
+    def keep(self, scores: torch.Tensor, rows: torch.Tensor) -> None:
         """Store the scores of a batch."""
         self.scores[rows] = scores.detach().float()
         self.seen[rows] = True
 
-    def draw(self, batch):
+    def draw(self, batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(scores, labels, positions) of stored rows, or of the batch itself."""
         rows = batch if self.size == 0 else self.seen.nonzero()[:, 0]
         if len(rows) > self.size > 0:

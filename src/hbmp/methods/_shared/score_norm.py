@@ -17,7 +17,7 @@ class ScoreNorm(nn.Module):
         super().__init__()
         self.norm = nn.BatchNorm1d(n_bits)
 
-    def forward(self, scores):
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
         """Normalised scores, (n, n_bits) float32."""
         scores, norm = scores.float(), self.norm
         if len(scores) > 1:

@@ -6,24 +6,26 @@ b      signs     (n, b)   in {-1, +1}; sign(0) is +1, as everywhere in this pack
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
-def signs_of(scores):
+def signs_of(scores: torch.Tensor) -> torch.Tensor:
     """Signs in {-1, +1}, without gradients."""
     return torch.where(scores.detach() >= 0, 1.0, -1.0).to(scores.dtype)
 
 
 class _StraightThrough(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, scores):
+    def forward(ctx: Any, scores: torch.Tensor) -> torch.Tensor:
         return signs_of(scores)
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
         return gradient
 
 
-def straight_through(scores):
+def straight_through(scores: torch.Tensor) -> torch.Tensor:
     """Signs whose gradient passes to the scores unchanged."""
     return _StraightThrough.apply(scores)

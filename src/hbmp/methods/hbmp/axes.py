@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def scaled_axes(X: np.ndarray, n_bits: int, gain: float) -> tuple[np.ndarray, np
     return mean, np.ascontiguousarray(components * variances ** (-power / 2), dtype=np.float32)
 
 
-def in_parts(X: np.ndarray, function: Callable, width: int) -> np.ndarray:
+def in_parts(X: np.ndarray, function: Callable[..., Any], width: int) -> np.ndarray:
     """A function of the rows, float32 (n, width), a block of rows at a time."""
     found = np.empty((len(X), width), dtype=np.float32)
     for start in range(0, len(X), _ROWS):
@@ -50,7 +51,7 @@ def nearest_by_product(points: np.ndarray) -> tuple[np.ndarray, float]:
     return origin.astype(np.float32), missed
 
 
-def _covariance(X, mean) -> np.ndarray:
+def _covariance(X: Any, mean: np.ndarray) -> np.ndarray:
     """Covariance times the number of rows, float64."""
     total, varies = np.zeros((X.shape[1], X.shape[1])), False
     for start in range(0, len(X), _ROWS):

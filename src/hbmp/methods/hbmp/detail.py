@@ -17,6 +17,8 @@ E_i - E_j = X_i - X_j.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -82,7 +84,13 @@ class DetailBits(BaseEstimator):
         self.max_rows = max_rows
 
     def fit(
-        self, X: NDArray, label_scores: NDArray, n_bits: int, *, size: float = 1.0, random_state: int | None = None
+        self,
+        X: NDArray[Any],
+        label_scores: NDArray[Any],
+        n_bits: int,
+        *,
+        size: float = 1.0,
+        random_state: int | None = None,
     ) -> DetailBits:
         """Learn n_bits detail bits from features (n, d) and the scores of their label bits (n, l).
 
@@ -105,20 +113,20 @@ class DetailBits(BaseEstimator):
         self.unexplained_ = np.array(lengths) / max(lengths[0], 1e-12)
         return self
 
-    def project(self, X: NDArray, label_scores: NDArray) -> NDArray[np.float32]:
+    def project(self, X: NDArray[Any], label_scores: NDArray[Any]) -> NDArray[np.float32]:
         """Scores of the detail bits (n, b); their signs are the bits."""
         rest = residual(unit_rows(X), hamming.signs(label_scores), self.explained_)
         return (self.rebuilding_.project(rest) * np.float32(self.scale_)).astype(np.float32)
 
 
-def unit_rows(X: NDArray) -> NDArray[np.float32]:
+def unit_rows(X: NDArray[Any]) -> NDArray[np.float32]:
     """Rows of unit length, float32; rows of zeros stay."""
     X = np.asarray(X, dtype=np.float32)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
     return (X / np.where(lengths > 0, lengths, np.float32(1))).astype(np.float32)
 
 
-def explain(features: NDArray, signs: NDArray) -> NDArray[np.float32]:
+def explain(features: NDArray[Any], signs: NDArray[Any]) -> NDArray[np.float32]:
     """A (l+1, d): ridge regression of the features on a constant and the label bits; the constant is free."""
     mean_signs, mean = signs.mean(axis=0, dtype=np.float64), features.mean(axis=0, dtype=np.float64)
     centred = signs - mean_signs
@@ -127,16 +135,16 @@ def explain(features: NDArray, signs: NDArray) -> NDArray[np.float32]:
     return np.vstack([mean - mean_signs @ slopes, slopes]).astype(np.float32)
 
 
-def residual(features: NDArray, signs: NDArray, explained: NDArray) -> NDArray[np.float32]:
+def residual(features: NDArray[Any], signs: NDArray[Any], explained: NDArray[Any]) -> NDArray[np.float32]:
     """E (n, d): features less what a constant and the label bits explain."""
     return (features - explained[0] - signs.astype(np.float32) @ explained[1:]).astype(np.float32)
 
 
-def _squared_length(rows: NDArray) -> float:
+def _squared_length(rows: NDArray[Any]) -> float:
     return float(np.square(rows, dtype=np.float64).sum())
 
 
-def join_weights(label_weights: NDArray, detail_weights: NDArray, total: float) -> NDArray[np.float64]:
+def join_weights(label_weights: NDArray[Any], detail_weights: NDArray[Any], total: float) -> NDArray[np.float64]:
     """Weights of label bits, then of detail bits; the latter sum to `total` times the mean size of a label weight."""
     sizes = np.asarray(detail_weights, dtype=np.float64)
     unit = float(np.abs(label_weights).mean()) or 1.0

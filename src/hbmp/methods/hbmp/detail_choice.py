@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ _QUERIES, _MOST = 500, 3000
 _NEAREST = 10
 _TIES = 1e-4  # of a label bit: ties are broken at random, the same for every candidate
 
-LabelWeights = Callable[[int], NDArray]
+LabelWeights = Callable[[int], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class DetailChoice:
 class ScoredRows:
     """Instances with label-bit scores (n, all bits), features (n, d) and labels: classes or rows of 0/1."""
 
-    scores: NDArray
-    features: NDArray
-    labels: NDArray
+    scores: NDArray[Any]
+    features: NDArray[Any]
+    labels: NDArray[Any]
 
     def first(self, n: int) -> ScoredRows:
         """The first n instances."""
@@ -213,17 +213,17 @@ def _best(candidates: list[tuple[Details, Tried]], n: int, price: float) -> Deta
     return max(fitting, key=lambda each: each[1].worth)[0] if fitting else None
 
 
-def _agreement(asked: NDArray, stored: NDArray, weights: NDArray) -> NDArray[np.float32]:
+def _agreement(asked: NDArray[Any], stored: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float32]:
     """Half the weighted inner product with signs: the distance, negative, but for a constant of the query."""
     weighed = asked.astype(np.float32) * (weights / 2).astype(np.float32)
     agreement: NDArray[np.float32] = weighed @ hamming.signs(stored).T.astype(np.float32)
     return agreement
 
 
-def _in_units(weights: NDArray) -> NDArray:
+def _in_units(weights: NDArray[Any]) -> NDArray[Any]:
     """Weights over the mean of their sizes."""
     return weights / (float(np.abs(weights).mean()) or 1.0)
 
 
-def _fields(part: ScoredRows) -> tuple[NDArray, NDArray, NDArray]:
+def _fields(part: ScoredRows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return part.scores, part.features, part.labels

@@ -16,6 +16,7 @@ signs of the label bits alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -64,7 +65,9 @@ class BitEncoder:
     thresholds: np.ndarray | None = None  # of the label bits, (n_bits,); None where all are 0
 
     @classmethod
-    def fit(cls, X, y, target: Target, plan: Plan, seed: int, weights: np.ndarray | None = None) -> BitEncoder:
+    def fit(
+        cls, X: Any, y: Any, target: Target, plan: Plan, seed: int, weights: np.ndarray | None = None
+    ) -> BitEncoder:
         """Train the plan's hash function on the target codes; weights: of the instances, of mean 1."""
         labels = label_targets(y) if plan.learns_labels else None
         with stage("hash function", until=0.95):
@@ -92,23 +95,23 @@ class BitEncoder:
         """Which columns of the function's scores are what."""
         return Layout(slice(self.n_bits), slice(self.n_bits, None))
 
-    def scores(self, X) -> Scores:
+    def scores(self, X: Any) -> Scores:
         """Bit scores and label scores."""
         found, columns = self.function.project(X), self.layout
         return Scores(found[:, columns.bits], found[:, columns.labels])
 
-    def read(self, X, with_features: bool) -> tuple[Scores, np.ndarray]:
+    def read(self, X: Any, with_features: bool) -> tuple[Scores, np.ndarray]:
         """Scores, and the features that detail bits describe; X where these are not needed."""
         if not with_features:
             return self.scores(X), X
         (found, features), columns = self.function.project_with_features(X), self.layout
         return Scores(found[:, columns.bits], found[:, columns.labels]), features
 
-    def odds(self, X) -> np.ndarray:
+    def odds(self, X: Any) -> np.ndarray:
         """Log-odds of the label bits, (n, n_bits)."""
         return self.odds_of(self.scores(X))
 
-    def sign_scores(self, X) -> np.ndarray:
+    def sign_scores(self, X: Any) -> np.ndarray:
         """Scores whose signs are the code."""
         if isinstance(self.function, Rebuilding):
             return self.function.bits(X)
@@ -125,7 +128,7 @@ class BitEncoder:
             return scores.bits
         return blend(scores.bits, self.votes.expected_codes(scores.labels), self.label_share)
 
-    def project(self, X) -> np.ndarray:
+    def project(self, X: Any) -> np.ndarray:
         """Scores of real-valued queries; they have the signs of `sign_scores`, see `Rebuilding.queries` for others."""
         if isinstance(self.function, Rebuilding):
             return self.function.queries(X)
@@ -134,14 +137,16 @@ class BitEncoder:
         wanted = odds if self.queries is None else odds + self.queries.wanted(scores.labels)
         return self._with_details(features, with_signs_of(wanted, self.held(odds)))
 
-    def _with_details(self, features, label_scores: np.ndarray) -> np.ndarray:
+    def _with_details(self, features: np.ndarray, label_scores: np.ndarray) -> np.ndarray:
         """Label scores, then detail scores."""
         if self.detail is None:
             return label_scores
         return np.hstack([label_scores, self.detail.project(features, label_scores)])
 
 
-def _trained(X, labels, target: Target, plan: Plan, seed: int, weights: np.ndarray | None) -> HashFunction:
+def _trained(
+    X: Any, labels: np.ndarray | None, target: Target, plan: Plan, seed: int, weights: np.ndarray | None
+) -> HashFunction:
     """The hash function, trained on target codes and label scores; extra bits are dropped afterwards."""
     from hbmp.methods.hbmp.objective import Objective
 

@@ -275,14 +275,14 @@ class HBMP(Hasher):
         """
         return self._fit_or_restore(X, y, partial(self._fit, sample_weight=sample_weight))
 
-    def _fit(self, X, y, sample_weight=None) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> None:
         rows, weights = read_weights(sample_weight, len(X))
         if rows is not None:
             X, y = X[rows], None if y is None else y[rows]
         with shown("hbmp", self.verbose), nullcontext() if is_images(X) else one_thread():
             self._learn(X, y, weights)
 
-    def _learn(self, X, y, weights: np.ndarray | None) -> None:
+    def _learn(self, X: Any, y: Any, weights: np.ndarray | None) -> None:
         """The three stages."""
         rng = as_generator(self.random_state)
         plan = resolve(self.get_params(deep=False), DataFacts.of(X, y))
@@ -305,7 +305,7 @@ class HBMP(Hasher):
         encoder = BitEncoder.fit(X, y, target, plan, draw_seed(rng), weights)
         self._adopt(encoder, target, plan, labelled=y is not None)
 
-    def _rebuild(self, X, plan: Plan, rng: np.random.Generator) -> None:
+    def _rebuild(self, X: Any, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
         function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
         seed = draw_seed(rng)
@@ -331,10 +331,10 @@ class HBMP(Hasher):
         self.function_ = self.encoder_.function
         self.recall_ = getattr(self.function_, "recall_", None)
 
-    def _project(self, X) -> np.ndarray:
+    def _project(self, X: Any) -> np.ndarray:
         return self.encoder_.project(X)
 
-    def _sign_scores(self, X) -> np.ndarray:
+    def _sign_scores(self, X: Any) -> np.ndarray:
         return self.encoder_.sign_scores(X)
 
     def weights_for(self, k: int) -> np.ndarray:
@@ -359,7 +359,7 @@ class HBMP(Hasher):
         """Number of detail bits."""
         return self.plan_.detail_bits
 
-    def codes_for(self, labels) -> np.ndarray:
+    def codes_for(self, labels: Any) -> np.ndarray:
         """Target codes of classes or label sets; label sets never seen in training are placed among the known ones.
 
         A label has no detail bits. With `detail_bits_` > 0, search the index with these codes by their length:
@@ -392,7 +392,7 @@ class HBMP(Hasher):
                 raise ValueError(f"No class {found!r} in the training data, which have {len(known)} classes.")
         return self.codebook_.encode(labels)
 
-    def infer(self, y, random_state: int = 0, *, X=None) -> CodeBook:
+    def infer(self, y: Any, random_state: int = 0, *, X: Any = None) -> CodeBook:
         """Stages one and two alone: the code book that labels, or distances in X, give by the settings of this model.
 
         Parameters
@@ -441,13 +441,13 @@ class HBMP(Hasher):
             self.recall_ = getattr(self.function_, "recall_", None)
 
 
-def _known_classes(affinity) -> np.ndarray | None:
+def _known_classes(affinity: Any) -> np.ndarray | None:
     """The classes behind a fitted affinity; None where items are label sets."""
     while (found := getattr(affinity, "classes_", None)) is None and hasattr(affinity, "base_"):
         affinity = affinity.base_
     return found
 
 
-def _named(affinity, y):
+def _named(affinity: Any, y: Any) -> Any:
     """An affinity that is not "auto" without labels, which would rebuild features."""
     return "distance_levels" if y is None and isinstance(affinity, str) and affinity == "auto" else affinity

@@ -21,6 +21,7 @@ Past the paper (docs/beyond-the-paper.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,20 +46,20 @@ class LabelVotes:
         blocks = [self._expected(label_scores[start : start + step]) for start in range(0, len(label_scores), step)]
         return np.concatenate(blocks)
 
-    def _expected(self, label_scores):
+    def _expected(self, label_scores: np.ndarray) -> np.ndarray:
         logits = label_scores @ self.label_rows.T + self.prior
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         return weights @ self.codes.astype(np.float32) / weights.sum(axis=1, keepdims=True)
 
 
-def label_targets(y) -> np.ndarray:
+def label_targets(y: Any) -> np.ndarray:
     """What the label scores learn: the number of the class, (n,), or rows of 0/1 labels, (n, labels) float32."""
     if has_label_sets(y):
         return as_label_sets(y)
     return np.unique(as_classes(y), return_inverse=True)[1].reshape(-1)
 
 
-def make_votes(labels: np.ndarray, affinity, codes: np.ndarray, weights: np.ndarray | None = None) -> LabelVotes:
+def make_votes(labels: np.ndarray, affinity: Any, codes: np.ndarray, weights: np.ndarray | None = None) -> LabelVotes:
     """The votes of the items of a fitted affinity; labels, weights: of its instances, the first
     from `label_targets`."""
     first = np.unique(affinity.item_of_, return_index=True)[1]  # an instance of every item

@@ -19,6 +19,8 @@ Past the paper (docs/beyond-the-paper.md); λ = 0 and no label scores is HBMP Eq
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -44,14 +46,21 @@ class Objective(nn.Module):
 
     book: torch.Tensor | None
 
-    def __init__(self, plan: Plan, n_bits: int, codes: np.ndarray | None, bit_loss, n_labels: int = 0):
+    def __init__(self, plan: Plan, n_bits: int, codes: np.ndarray | None, bit_loss: Any, n_labels: int = 0) -> None:
         super().__init__()
         self.plan, self.n_bits, self.bit_loss = plan, n_bits, bit_loss
         self.norm = ScoreNorm(n_bits) if plan.normalise and codes is not None else None
         self.occasional = label_steps(n_labels, n_bits, classes=plan.n_classes > 0)
         self.register_buffer("book", None if codes is None else torch.from_numpy(codes.astype(np.float32)))
 
-    def forward(self, scores, codes, items, labels, weights=None):
+    def forward(
+        self,
+        scores: torch.Tensor,
+        codes: torch.Tensor,
+        items: torch.Tensor,
+        labels: torch.Tensor,
+        weights: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """codes: (n, b) · items: (n,) rows of the book · labels: (n,), (n, labels) or (n, 0) · weights: (n,)."""
         bits, label_scores = scores[:, : self.n_bits], scores[:, self.n_bits :]
         own, share = codes.float(), self.plan.contrast_share
@@ -82,7 +91,13 @@ def label_steps(n_labels: int, n_bits: int, *, classes: bool) -> Occasional | No
     return Occasional(n_bits, period, rate=1 if classes else period) if period > 1 else None
 
 
-def contrast(scores, own, items, book=None, weights=None):
+def contrast(
+    scores: torch.Tensor,
+    own: torch.Tensor,
+    items: torch.Tensor,
+    book: torch.Tensor | None = None,
+    weights: torch.Tensor | None = None,
+) -> torch.Tensor:
     """Cross-entropy over cosines with codes, times √b: those of the book, or of the batch, by how alike codes are.
 
     own : (n, b) codes of the instances · items : (n,) their rows in the book
@@ -100,7 +115,7 @@ def contrast(scores, own, items, book=None, weights=None):
     return _mean(F.cross_entropy(logits, wanted, reduction="none"), weights)
 
 
-def label_loss(label_scores, labels, weights=None):
+def label_loss(label_scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Cross-entropy of classes, or of each label of a set."""
     if labels.ndim == 1:  # softened, because certainty about the class leaves nothing to vote on
         if weights is None:
@@ -110,6 +125,6 @@ def label_loss(label_scores, labels, weights=None):
     return _mean(F.binary_cross_entropy_with_logits(label_scores, labels, reduction="none").sum(dim=1), weights)
 
 
-def _mean(losses, weights):
+def _mean(losses: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
     """Mean of the losses of the instances, (n,), which weights of mean 1 emphasise."""
     return losses.mean() if weights is None else (losses * weights).mean()

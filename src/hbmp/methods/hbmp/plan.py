@@ -71,7 +71,7 @@ class DataFacts:
     n_label_sets: int = 0
 
     @classmethod
-    def of(cls, X, y) -> DataFacts:
+    def of(cls, X: Any, y: Any) -> DataFacts:
         """The facts of these rows; y: classes, label sets or None."""
         n_rows, images = len(X), is_images(X)
         if y is None:
@@ -165,7 +165,7 @@ class Plan:
         spare = 0 < BITS_PER_CLASS * self.n_classes <= self.n_label_bits
         return replace(self, dither=DITHER if spare else 0.0)
 
-    def explained(self, shares) -> Plan:
+    def explained(self, shares: Any) -> Plan:
         """The same plan with the shares of the features that are left unexplained."""
         return replace(self, unexplained=tuple(round(float(share), 4) for share in shares))
 
@@ -281,7 +281,7 @@ def _label_share(params: Mapping[str, Any], facts: DataFacts) -> float | None:
     return 0.25 if facts.images or facts.n_labels else 0.5
 
 
-def _with_details(plan: Plan, given, facts: DataFacts) -> Plan:
+def _with_details(plan: Plan, given: Any, facts: DataFacts) -> Plan:
     """The number of detail bits, or "auto" where it is chosen on held-out rows."""
     if not facts.labelled and not _is_auto(given) and given:
         raise ValueError(
@@ -306,7 +306,7 @@ def _inference(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
     return found | {"item_weights": weights}
 
 
-def label_affinity(given, facts: DataFacts):
+def label_affinity(given: Any, facts: DataFacts) -> Any:
     """The affinity of the labels alone, or of distances without labels; not fitted."""
     if not isinstance(given, str):
         return copied(given, "affinity", "affinities", "A matrix of affinities goes to hbmp.infer_codes.")
@@ -346,19 +346,19 @@ def check(params: Mapping[str, Any]) -> None:
         )
 
 
-def _is_auto(value) -> bool:
+def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _switch(given, automatic: bool) -> bool:
+def _switch(given: Any, automatic: bool) -> bool:
     return automatic if _is_auto(given) else bool(given)
 
 
-def _menu(value) -> tuple:
+def _menu(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _plain(value) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, BaseEstimator):
         return " ".join(repr(clone(value)).split())
     if isinstance(value, np.ndarray):

@@ -18,7 +18,9 @@ learns those of the best candidate from the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -40,7 +42,7 @@ _ANCHORS, _WIDTH, _RIDGE = 1000, 0.5, 0.1
 _HEAD, _SHORTEST_HEAD = 0.05, 20  # share of a ranking that is its head, and items it has at least
 
 
-def select(targets: list[Target], plan: Plan, X, y, rng: np.random.Generator) -> Target:
+def select(targets: list[Target], plan: Plan, X: Any, y: Any, rng: np.random.Generator) -> Target:
     """The best candidate on held-out rows; the only one where nothing is open."""
     if not plan.open:
         return targets[0]
@@ -51,7 +53,7 @@ def select(targets: list[Target], plan: Plan, X, y, rng: np.random.Generator) ->
 
 
 def spare_bits(
-    target: Target, plan: Plan, X, y, rng: np.random.Generator, weights: np.ndarray | None = None
+    target: Target, plan: Plan, X: Any, y: Any, rng: np.random.Generator, weights: np.ndarray | None = None
 ) -> tuple[Target, Plan]:
     """Target and plan with the number of detail bits that held-out rows allow, where the plan leaves it open."""
     if plan.detail_bits != "auto":
@@ -84,7 +86,7 @@ class HeldOut:
     held: np.ndarray  # positions
 
     @classmethod
-    def split(cls, X, labels, rng: np.random.Generator) -> HeldOut:
+    def split(cls, X: Any, labels: np.ndarray, rng: np.random.Generator) -> HeldOut:
         """A fifth of the rows is held out, neither part larger than it needs to be."""
         order = rng.permutation(len(X))
         held = min(round(_HELD * len(X)), _MOST_HELD)
@@ -121,7 +123,7 @@ class HeldOut:
         return (among + _precision(mean_average_precision, held, learned, own, self.labels[self.learned])) / 2
 
 
-def _precision(metric, *codes_and_labels) -> float:
+def _precision(metric: Callable[..., float], *codes_and_labels: np.ndarray) -> float:
     """mAP, ties averaged; for multi-label rows its mean with that over the heads of the rankings."""
     labels = codes_and_labels[-1]  # of the database
     cutoffs = (None,) if labels.ndim == 1 else (None, max(_SHORTEST_HEAD, round(_HEAD * len(labels))))

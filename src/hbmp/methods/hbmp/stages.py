@@ -7,6 +7,8 @@ E      rest       (n, m)   what the stages so far leave
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hbmp._core.progress import parts
@@ -28,7 +30,9 @@ def stage_sizes(n_bits: int, nested: bool) -> list[int]:
     return [int(size) for size in np.diff([0, *ends]) if size]
 
 
-def staged_atoms(points, sizes, coupling: float, n_iter: int, rng) -> tuple[np.ndarray, list[float]]:
+def staged_atoms(
+    points: np.ndarray, sizes: Any, coupling: float, n_iter: int, rng: np.random.Generator
+) -> tuple[np.ndarray, list[float]]:
     """(atoms of one stage after another, share of the points' squared length left after each iteration)."""
     rest, atoms, unexplained = points, [], []
     for size in parts(sizes):
@@ -41,7 +45,9 @@ def staged_atoms(points, sizes, coupling: float, n_iter: int, rng) -> tuple[np.n
     return np.concatenate(atoms), unexplained
 
 
-def levelled_atoms(points, n_bits: int, n_iter: int, rng) -> tuple[np.ndarray, list[float]]:
+def levelled_atoms(
+    points: np.ndarray, n_bits: int, n_iter: int, rng: np.random.Generator
+) -> tuple[np.ndarray, list[float]]:
     """The same for more bits than axes: levels on the axes, then a bit per axis for what they leave; longest first."""
     n_axes = points.shape[1]
     coarse = level_atoms(points.var(axis=0), min(n_bits - n_axes, MOST_BITS * n_axes))
@@ -51,7 +57,7 @@ def levelled_atoms(points, n_bits: int, n_iter: int, rng) -> tuple[np.ndarray, l
     return longest_first(np.concatenate([coarse, fine])), [share * each for each in left]
 
 
-def staged_codes(agreement, overlaps, coupling: float, sizes) -> np.ndarray:
+def staged_codes(agreement: np.ndarray, overlaps: np.ndarray, coupling: float, sizes: Any) -> np.ndarray:
     """Codes stage by stage: the bits of earlier stages are fixed, and later ones explain what they leave."""
     if len(sizes) == 1:
         return choose_codes(agreement, overlaps, coupling, sweeps=SWEEPS)
@@ -64,18 +70,18 @@ def staged_codes(agreement, overlaps, coupling: float, sizes) -> np.ndarray:
     return codes
 
 
-def levelled_codes(agreement, overlaps) -> np.ndarray:
+def levelled_codes(agreement: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
     """Codes of levelled atoms: bit after bit from the longest atom on, then sweeps over all of them."""
     start = successive_codes(agreement, overlaps)
     return choose_codes(agreement, overlaps, 1.0, start=start, sweeps=SWEEPS)
 
 
-def squares(rows) -> float:
+def squares(rows: np.ndarray) -> float:
     """Sum of squares."""
     return float(np.square(rows).sum(dtype=np.float64))
 
 
-def _start(points, size, rng):
+def _start(points: np.ndarray, size: Any, rng: np.random.Generator) -> np.ndarray:
     """Codes to start from: signs of the leading axes of these points under ITQ's rotation."""
     _, components = np.linalg.eigh((points.T @ points).astype(np.float64))
     leading = points @ np.ascontiguousarray(components[:, ::-1][:, :size], dtype=points.dtype)

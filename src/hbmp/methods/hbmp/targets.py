@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Target:
         return self if n_bits == self.book.n_bits else replace(self, book=self.book.prefix(n_bits))
 
 
-def pursue(plan: Plan, X, y, seed: int, weights: np.ndarray | None = None) -> list[Target]:
+def pursue(plan: Plan, X: Any, y: Any, seed: int, weights: np.ndarray | None = None) -> list[Target]:
     """The candidates for the target codes, one for each of `plan.target_settings()`; weights: of the instances."""
     settings = plan.target_settings()
     if plan.function is not None and is_images(X) and any(each.feature_share for each in settings):
@@ -69,7 +70,9 @@ def _target(plan: Plan, settings: TargetSettings, affinity: Affinity, seed: int)
     return Target(settings, affinity, infer(plan, affinity, seed, intercept=settings.intercept))
 
 
-def _affinity(plan: Plan, settings: TargetSettings, X, y, weights, mixed: MeanFeatures | None) -> Affinity:
+def _affinity(
+    plan: Plan, settings: TargetSettings, X: Any, y: Any, weights: np.ndarray | None, mixed: MeanFeatures | None
+) -> Affinity:
     """The affinity of one candidate, fitted."""
     assert plan.affinity is not None
     if mixed is None or not settings.feature_share:
