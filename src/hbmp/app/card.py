@@ -7,16 +7,30 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import hbmp
 from hbmp._core import machine
 from hbmp._core.files import write_into_place
 from hbmp._core.table import Table
 
+if TYPE_CHECKING:
+    from hbmp.datasets import Data
+    from hbmp.hasher import Hasher
+
 NAME = "card.md"
 
 
-def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_train: int, command: str = "") -> Path:
+def write_card(
+    folder: str | Path,
+    model: Hasher,
+    data: Data,
+    evaluation: Any = None,
+    *,
+    fit_seconds: float,
+    n_train: int,
+    command: str = "",
+) -> Path:
     """Write `card.md` into a model directory.
 
     `data` is the `hbmp.datasets.Data` of the fit, `evaluation` the scores on held-out rows, if any.
@@ -38,7 +52,7 @@ def write_card(folder, model, data, evaluation=None, *, fit_seconds: float, n_tr
     return write_into_place(Path(folder) / NAME, "\n\n".join(parts) + "\n")
 
 
-def _data(data, model, n_train: int) -> str:
+def _data(data: Data, model: Hasher, n_train: int) -> str:
     kind = "none" if data.labels is None else "one class per row" if data.labels.ndim == 1 else "multi-label"
     rows = (
         ("name", data.name),
@@ -52,23 +66,23 @@ def _data(data, model, n_train: int) -> str:
     return Table(("data", ""), rows, n_notes=1).text()
 
 
-def _content(data) -> tuple[str, str]:
+def _content(data: Data) -> tuple[str, str]:
     if data.features is not None:
         return "features", f"{data.features.shape[1]:,}"
     return ("texts", "one per row") if data.texts is not None else ("images", "decoded from files or pixels")
 
 
-def _encoder(model) -> list[tuple[str, str]]:
+def _encoder(model: Hasher) -> list[tuple[str, str]]:
     """The encoder that the model remembers, and its weights."""
     encoder = getattr(model, "input_encoder_", None)
     return [] if encoder is None else [("encoder", _cell(encoder)), ("weights", getattr(encoder, "digest_", "")[:16])]
 
 
-def _settings(model) -> list[tuple[str, object]]:
+def _settings(model: Hasher) -> list[tuple[str, object]]:
     return sorted(model.get_params(deep=False).items())
 
 
-def _plan(model) -> list[str]:
+def _plan(model: Hasher) -> list[str]:
     """The decisions of a method for these data, where it has a plan."""
     if not hasattr(model, "plan_"):
         return []
@@ -85,5 +99,5 @@ def _made(fit_seconds: float, command: str) -> str:
     return "\n\n".join(lines)
 
 
-def _cell(value) -> str:
+def _cell(value: Any) -> str:
     return " ".join(repr(value).split()).replace("|", "\\|")

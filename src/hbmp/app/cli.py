@@ -11,10 +11,13 @@ import difflib
 import os
 import sys
 import warnings
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hbmp import __version__
 from hbmp._core import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _OVERVIEW = "Learned binary codes for search."
 _EXAMPLE = "hbmp list methods"
@@ -30,7 +33,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{text.rstrip('.')}. See `{self.prog} --help`.\n")
 
 
-def main(arguments=None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default that of this process, and return its exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
@@ -43,7 +46,7 @@ def main(arguments=None) -> int:
     return _run(options)
 
 
-def _run(options) -> int:
+def _run(options: argparse.Namespace) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -68,13 +71,15 @@ def _run(options) -> int:
         return 1
 
 
-def _kept(options) -> str:
+def _kept(options: argparse.Namespace) -> str:
     """What an interrupted verb has kept: its module says so in `kept(options)`, where it keeps anything."""
     kept = getattr(sys.modules.get(options.run.__module__), "kept", None)
     return "" if kept is None else str(kept(options))
 
 
-def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+def _show_warning(
+    message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None
+) -> None:
     """Print the sentence of a warning without its file and line."""
     print(" ".join(str(message).split()), file=sys.stderr)
 
@@ -109,7 +114,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_verb(verbs, name: str, common: argparse.ArgumentParser) -> None:
+def _add_verb(verbs: Any, name: str, common: argparse.ArgumentParser) -> None:
     command = catalog.load_module("commands", name)
     about = (command.__doc__ or "").strip()
     verb = verbs.add_parser(
@@ -127,7 +132,13 @@ def _add_verb(verbs, name: str, common: argparse.ArgumentParser) -> None:
 class _Completion(argparse.Action):
     """Prints a script that completes verbs, options, methods and files."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
         from hbmp.app.completion import script
 
         print(script(parser, str(values)))

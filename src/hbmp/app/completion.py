@@ -8,6 +8,7 @@ fish    hbmp --completion fish | source           in ~/.config/fish/config.fish
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from hbmp._core import catalog
 
@@ -29,7 +30,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     return shtab.complete(parser, shell)
 
 
-def _actions(parser: argparse.ArgumentParser):
+def _actions(parser: argparse.ArgumentParser) -> Any:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for verb in action.choices.values():

@@ -161,7 +161,7 @@ class _Reporting:
     def __init__(self, model: Hasher, done: Callable[..., None]):
         self._model, self._done = model, done
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """The codes of the model."""
         codes = self._model.transform(X)
         self._done(len(codes))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from hbmp.hasher import Hasher, get_method
 from hbmp.methods import make_method
@@ -32,7 +33,7 @@ def make_from_words(name: str, n_bits: int, words: Sequence[str], *, seed: int, 
     return make_method(name, n_bits, settings, seed=seed, device=device)
 
 
-def read_value(text: str):
+def read_value(text: str) -> Any:
     """Parse a value as JSON, or keep the text."""
     try:
         return json.loads(text)

@@ -7,13 +7,15 @@ them.
 
 from __future__ import annotations
 
+import argparse
+
 from hbmp.app.commands.fit import DATA
 from hbmp.app.commands.index import add_item_arguments
 
 EXAMPLE = "hbmp add digits-db digits"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A database and the new items."""
     parser.add_argument("database", metavar="DB", help="a database, from `hbmp index`")
     parser.add_argument("data", metavar="DATA", help=DATA)
@@ -26,12 +28,12 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     return f"Either all of the items are in {options.database}, or none."
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Encode and add."""
     import json
     from dataclasses import replace

@@ -6,12 +6,13 @@ the reason and the others continue. docs/compare.md explains each column.
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 EXAMPLE = "hbmp compare digits --methods hbmp pca_sign --bits 16 32"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Data, methods, the split, and what to write."""
     data = parser.add_argument_group("data")
     data.add_argument("features", nargs="?", metavar="DATA", help=".npy, .npz, .parquet, .csv, a folder, or a data set")
@@ -45,7 +46,7 @@ def add_arguments(parser) -> None:
     out.add_argument("--plot", metavar="FILE", help="plot scores against bits: .png, .svg or .pdf")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Compare, write the files, print the table."""
     from hbmp import compare
     from hbmp._core.files import check_place, write_into_place

@@ -7,12 +7,14 @@ programs. With --against, new items are also compared with an existing collectio
 
 from __future__ import annotations
 
+import argparse
+
 from hbmp.app.commands.features import ENCODER
 
 EXAMPLE = "hbmp dedup pictures/ -o groups.html groups.csv"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Items, how strict to be, and the reports."""
     parser.add_argument(
         "data", metavar="DATA", help="pictures: a folder or .parquet; texts: .csv, .parquet, .jsonl, .txt; or features"
@@ -50,7 +52,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print the .json report")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Read, encode, compare, report."""
     from hbmp import deduplicate
     from hbmp._core.files import check_place, write_into_place

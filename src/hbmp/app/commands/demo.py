@@ -7,10 +7,12 @@ pip install 'hbmp[learn,plots,text]', and 'hbmp[web]' for the command that opens
 
 from __future__ import annotations
 
+import argparse
+
 EXAMPLE = "hbmp demo"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Output folder and code lengths."""
     parser.add_argument("-o", "--output", default="demo", metavar="DIR", help="the folder to write (default: demo)")
     parser.add_argument("--bits", type=int, nargs="+", default=[16, 32, 64], metavar="N", help="default: 16 32 64")
@@ -19,7 +21,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print scores and file names as JSON")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Run the demo and print its results."""
     import json
 

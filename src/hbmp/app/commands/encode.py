@@ -6,12 +6,18 @@ Parquet files with a column `code`, written part by part. Run the command again 
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING
+
 from hbmp.app.commands.fit import DATA
+
+if TYPE_CHECKING:
+    from hbmp.hasher import Hasher
 
 EXAMPLE = "hbmp encode digits-16 digits -o codes.npy --packed"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A model, data, and the output."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
@@ -29,7 +35,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Encode and print the number of codes."""
     import json
 
@@ -56,14 +62,14 @@ def run(options) -> None:
         print(f"{options.output}: {n_rows:,} codes of {model.n_bits} bits, {kind}.")
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     if options.output.endswith(".npy"):
         return "Nothing was written. Codes in a folder of Parquet parts can be continued: -o with another ending."
     return "Run the same command again to continue."
 
 
-def _to_npy(model, options) -> tuple[int, str]:
+def _to_npy(model: Hasher, options: argparse.Namespace) -> tuple[int, str]:
     """Write codes into one mapped file; memory holds one block of rows."""
     import numpy as np
 

@@ -6,12 +6,14 @@ was not fitted on: the command cannot check this.
 
 from __future__ import annotations
 
+import argparse
+
 from hbmp.app.commands.fit import COLUMN, DATA
 
 EXAMPLE = "hbmp evaluate digits-16 digits --queries 300"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A model, data, and the evaluation settings."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
@@ -32,7 +34,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print {scores, caption}")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Encode, rank, print."""
     import json
 

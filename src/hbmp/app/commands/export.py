@@ -6,6 +6,14 @@ that each system accepts.
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hbmp.database import Database
+
 EXAMPLE = "hbmp export digits-db --to hex -o codes.csv"
 _FORMS = {
     "bytes": ".npz with ids and codes, uint8, first bit lowest: FAISS, NumPy, Milvus",
@@ -17,7 +25,7 @@ _FORMS = {
 }
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Source, form and output file."""
     forms = "; ".join(f"{form}: {about}" for form, about in _FORMS.items())
     parser.add_argument("source", metavar="SOURCE", help="a database; for onnx also a model directory")
@@ -29,7 +37,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Write the file and print its size."""
     import json
     from pathlib import Path
@@ -54,7 +62,7 @@ def run(options) -> None:
         print(f"{options.output}: {options.to}, {size:,} bytes.")
 
 
-def _write_onnx(options) -> None:
+def _write_onnx(options: argparse.Namespace) -> None:
     from hbmp import Database, load
     from hbmp.database import is_database
     from hbmp.export import to_onnx
@@ -67,7 +75,7 @@ def _write_onnx(options) -> None:
     to_onnx(model, options.output)
 
 
-def _write_codes(database, options) -> None:
+def _write_codes(database: Database, options: argparse.Namespace) -> None:
     import numpy as np
 
     from hbmp import export
@@ -85,7 +93,7 @@ def _write_codes(database, options) -> None:
                 file.writelines(_lines(database, options))
 
 
-def _lines(database, options):
+def _lines(database: Database, options: argparse.Namespace) -> Iterable[str]:
     from hbmp import export
 
     if options.to == "sql":

@@ -8,6 +8,14 @@ texts and pictures itself, so it does not need this command.
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hbmp.encode.featuring import ItemSource
+
 EXAMPLE = "hbmp features texts.parquet --column body -o x.npy"
 ENCODER = (
     "texts: wordllama (default, fast), minilm, a sentence-transformers model as ORG/NAME, or your own function as "
@@ -15,7 +23,7 @@ ENCODER = (
 )
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Data, the encoder, and the output."""
     parser.add_argument(
         "data",
@@ -38,7 +46,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Encode block by block and print the shape."""
     import json
     from pathlib import Path
@@ -70,7 +78,7 @@ def run(options) -> None:
         print(f"{resumed:,} of them were computed by an earlier run.")
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     from pathlib import Path
 
@@ -80,7 +88,7 @@ def kept(options) -> str:
     return f"Run the same command again to continue from the vectors in {part}."
 
 
-def _is_data_set(options) -> bool:
+def _is_data_set(options: argparse.Namespace) -> bool:
     """Whether the data are a data set by its name."""
     from pathlib import Path
 
@@ -89,7 +97,7 @@ def _is_data_set(options) -> bool:
     return options.data in datasets.names() and not Path(options.data).exists()
 
 
-def _write_data_set(options) -> None:
+def _write_data_set(options: argparse.Namespace) -> None:
     """Encode the pictures of a data set to its features and labels."""
     from pathlib import Path
 
@@ -110,7 +118,7 @@ def _write_data_set(options) -> None:
     print(f"{output}: {len(data):,} vectors of {encoder.n_features} numbers, by {encoder.about()}, and their labels.")
 
 
-def _is_table(options) -> bool:
+def _is_table(options: argparse.Namespace) -> bool:
     """Whether the data are texts; anything that is neither texts nor pictures is refused."""
     from pathlib import Path
 
@@ -131,7 +139,7 @@ def _is_table(options) -> bool:
     return True
 
 
-def _texts(options):
+def _texts(options: argparse.Namespace) -> tuple[ItemSource, list[str] | None]:
     """The texts of a column, read from the file a block at a time."""
     from itertools import islice
     from pathlib import Path
@@ -146,7 +154,7 @@ def _texts(options):
     if not len(table):
         raise ValueError(f"{options.data} holds no texts.")
 
-    def blocks(start):
+    def blocks(start: int) -> Iterator[Any]:
         return islice(table.text_blocks(column, rows), start // rows, None)
 
     facts = Path(options.data).stat()
@@ -154,7 +162,7 @@ def _texts(options):
     return ItemSource(len(table), rows, blocks, stamp), None
 
 
-def _pictures(options):
+def _pictures(options: argparse.Namespace) -> tuple[ItemSource, list[str] | None]:
     """The pictures of a folder, and their names."""
     from hbmp._training.fingerprint import fingerprint_files
     from hbmp.app.inputs import read_data
@@ -164,7 +172,7 @@ def _pictures(options):
     data = without_unreadable(read_data(options.data, images=True), options.on_error)
     images, rows = data.images, 256
 
-    def blocks(start):
+    def blocks(start: int) -> Iterator[Any]:
         return (images[at : at + rows] for at in range(start, len(images), rows))
 
     names = images.names

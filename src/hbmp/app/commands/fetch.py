@@ -5,13 +5,14 @@ Run the command again to resume an interrupted download. docs/datasets.md lists 
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 
 EXAMPLE = "hbmp fetch fashion-mnist --data-dir data"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The data set and the data directory."""
     parser.add_argument("name", metavar="NAME", help="a data set, see `hbmp list datasets`")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
@@ -25,12 +26,12 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     return "Nothing was written." if options.pack_images is not None else "Run the same command again to continue."
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Fetch the data set and print where it is."""
     from hbmp.datasets import data_dir, fetch, pack_images
 

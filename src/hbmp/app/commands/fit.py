@@ -9,14 +9,20 @@ checksum of the data, the settings, the seed and the command.
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING, Any
+
 from hbmp.app.commands.features import ENCODER
+
+if TYPE_CHECKING:
+    from hbmp.datasets import Data
 
 EXAMPLE = "hbmp fit digits --bits 16 -o digits-16"
 DATA = "features: .npy, .npz, .parquet, .csv, a folder; texts: a table with --column; a folder of images; or a data set"
 COLUMN = "the text column, if DATA is a table of texts (default: text, or body)"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Data, the method with its settings, and the output."""
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the model directory to write")
@@ -51,12 +57,11 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Hold rows out, fit on the others, score, save, write the card."""
     import json
     import shlex
     import time
-    from typing import Any
 
     import numpy as np
 
@@ -109,7 +114,7 @@ def run(options) -> None:
     print(f"{options.output}: {fitted}." + (f"\n\n{found.to_markdown()}" if found else ""))
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     from pathlib import Path
 
@@ -125,7 +130,7 @@ def kept(options) -> str:
     return f"{lost} The same command starts from the beginning."
 
 
-def _checkpoint(options) -> str | None:
+def _checkpoint(options: argparse.Namespace) -> str | None:
     """The folder of checkpoints in a setting like function=["network", {"checkpoint": "folder"}]."""
     from hbmp.app.settings import read_value
 
@@ -136,7 +141,7 @@ def _checkpoint(options) -> str | None:
     return None
 
 
-def _encoder(options, data):
+def _encoder(options: argparse.Namespace, data: Data) -> Any:
     """The encoder of texts, of pictures without labels, or the one that is named; None where a network is trained."""
     from hbmp.app.encoder_choice import encoder_of
 
@@ -161,7 +166,7 @@ def _encoder(options, data):
     return found
 
 
-def _vectors(data, encoder):
+def _vectors(data: Data, encoder: Any) -> Any:
     """Features, images for a network, or the vectors of texts or images."""
     import numpy as np
 
@@ -172,7 +177,7 @@ def _vectors(data, encoder):
     return encoder.encode(data.images if data.texts is None else data.texts, progress=True)
 
 
-def _network_words(options, data) -> list[str]:
+def _network_words(options: argparse.Namespace, data: Data) -> list[str]:
     """--backbone and --epochs as one setting of the method."""
     import json
 

@@ -11,12 +11,18 @@ the command again to resume an interrupted run.
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING
+
 from hbmp.app.commands.fit import DATA
+
+if TYPE_CHECKING:
+    from hbmp.database import Database
 
 EXAMPLE = "hbmp index digits-16 digits --vectors float16 -o digits-db"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A model, the items, and the output."""
     parser.add_argument("model", metavar="MODEL", help="a model directory, from `hbmp fit`")
     parser.add_argument("data", metavar="DATA", help=DATA)
@@ -34,7 +40,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def add_item_arguments(parser) -> None:
+def add_item_arguments(parser: argparse.ArgumentParser) -> None:
     """What items carry; `hbmp add` has the same options."""
     parser.add_argument(
         "--payload", metavar="FILE", help="payload of the items, one row per item: .csv, .tsv, .parquet, .jsonl"
@@ -47,7 +53,7 @@ def add_item_arguments(parser) -> None:
     parser.add_argument("--column", metavar="NAME", help="the text column of DATA (default: text, or body)")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Encode, index, save."""
     import json
 
@@ -79,7 +85,7 @@ def run(options) -> None:
         print(f"{done.n_resumed:,} of them were encoded by an earlier run.")
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     from pathlib import Path
 
@@ -87,7 +93,7 @@ def kept(options) -> str:
     return "Run the same command again to continue." if resumable else "Nothing was written."
 
 
-def _extras(database) -> str:
+def _extras(database: Database) -> str:
     """The parts of a database beside ids and codes, in words."""
     parts = [name for name, there in (("labels", database.label_kind), ("images", database.has_files)) if there]
     if database.columns:

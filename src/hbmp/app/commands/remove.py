@@ -6,11 +6,17 @@ conditions must hold. Unknown ids are ignored. The file keeps its size; its spac
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hbmp.database import Database
+
 EXAMPLE = "hbmp remove digits-db 3 5 8"
 WHERE = "conditions that must all hold: brand=sony, 'price<20', 'brand=[\"sony\", \"canon\"]'"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A database, and the items to remove."""
     parser.add_argument("database", metavar="DB", help="a database, from `hbmp index`")
     parser.add_argument("ids", metavar="ID", nargs="*", help="ids of items")
@@ -20,12 +26,12 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     return f"Either all of these items are removed from {options.database}, or none."
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Remove in one transaction."""
     import json
 
@@ -52,7 +58,7 @@ def run(options) -> None:
     print(f"{options.database}: {removed:,} items {done}; it now has {n_items:,} items.")
 
 
-def _found(database, ids, where) -> int:
+def _found(database: Database, ids: Any, where: Any) -> int:
     """The number of items with these ids that meet the conditions."""
     met = set(database.find(where or {}).tolist())
     return len(met if ids is None else met & set(ids))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+
 EXAMPLE = "hbmp report -o report.html --results results"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where the results are and where the report goes."""
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
     parser.add_argument("--results", default="results", metavar="DIR", help="folder of results (default: results)")
@@ -14,7 +16,7 @@ def add_arguments(parser) -> None:
     )
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Write the report and print its path, or fill the files."""
     from hbmp.experiments import report
 

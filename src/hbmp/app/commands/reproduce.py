@@ -7,7 +7,9 @@ data and prints how to get what is missing. A grid contains the cells behind the
 
 from __future__ import annotations
 
+import argparse
 import json
+from typing import Any
 
 from hbmp._core import catalog
 
@@ -17,7 +19,7 @@ _FOR_GRIDS = ("data", "protocol_params", "methods", "parts", "minutes", "compile
 _FOR_BOTH = ("jobs", "results", "data_dir", "device", "refresh")
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which table, figure or grid, and which part of it."""
     recipes = ", ".join(catalog.names("recipes"))
     parser.add_argument("name", metavar="NAME", help=f"a recipe ({recipes}) or a grid ({', '.join(GRIDS)})")
@@ -41,12 +43,12 @@ def add_arguments(parser) -> None:
     grid.add_argument("--keep-codes", action="store_true", help="write codes to RESULTS/codes as well, for figures")
 
 
-def kept(options) -> str:
+def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     return "Finished cells are kept; run the same command again to continue."
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Run the recipe, which prints its table, or the grid."""
     both = {name: getattr(options, name) for name in _FOR_BOTH}
     if options.name in GRIDS:
@@ -64,7 +66,7 @@ def run(options) -> None:
     recipes.reproduce(options.name, bits=options.bits, seeds=options.seeds, **both)
 
 
-def _run_grid(options, both: dict) -> None:
+def _run_grid(options: argparse.Namespace, both: dict[str, Any]) -> None:
     """Print the cells of a grid, or run them."""
     from hbmp.experiments.grid_runs import cells_named, run_grid
 

@@ -7,13 +7,21 @@ that many nearest items by the vectors stored in the database.
 
 from __future__ import annotations
 
+import argparse
+from typing import TYPE_CHECKING, Any
+
 from hbmp.app.commands.fit import DATA
 from hbmp.app.commands.remove import WHERE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hbmp.database import Database
 
 EXAMPLE = "hbmp search digits-db digits --rows 0 1 2 -k 5"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A database, queries, and how many results."""
     parser.add_argument("database", metavar="DB", help="a database, from `hbmp index`")
     parser.add_argument(
@@ -37,7 +45,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print [{query, results: [{id, distance, …, payload}]}]")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Search and print one line per result."""
     import json
 
@@ -59,7 +67,7 @@ def run(options) -> None:
         print(as_table(found, database, options.columns))
 
 
-def _how(database, options) -> dict:
+def _how(database: Database, options: argparse.Namespace) -> dict[str, Any]:
     """The settings of a search that are common to both kinds of queries."""
     from hbmp.app.wheres import ids_of_kind, where_from_words
 
@@ -70,7 +78,7 @@ def _how(database, options) -> dict:
     }
 
 
-def _search(database, options):
+def _search(database: Database, options: argparse.Namespace) -> tuple[list[Any], NDArray[Any], NDArray[Any]]:
     """Queries, distances and ids for data from outside."""
     import numpy as np
 
@@ -93,7 +101,7 @@ def _search(database, options):
     return names, distances, ids
 
 
-def _like(database, options):
+def _like(database: Database, options: argparse.Namespace) -> tuple[list[Any], NDArray[Any], NDArray[Any]]:
     """The same for items of the database; an item is not among its own results."""
     import numpy as np
 

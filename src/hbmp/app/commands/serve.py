@@ -7,10 +7,12 @@ token (--token or $HBMP_TOKEN). Needs pip install 'hbmp[web]'.
 
 from __future__ import annotations
 
+import argparse
+
 EXAMPLE = "hbmp serve digits-16 --index digits-db --features digits"
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A database, pictures of its items, and limits."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a model directory (default: the database's own)")
     parser.add_argument("--index", required=True, metavar="DB", help="a database, from `hbmp index`")
@@ -60,7 +62,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--no-map", action="store_true", help="do not compute the map of the codes")
 
 
-def run(options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Open the database and serve it until interrupted."""
     import os
 

@@ -71,13 +71,13 @@ class Shown:
 
 
 def run(
-    output="demo",
+    output: str = "demo",
     *,
     bits: Sequence[int] = BITS,
     rows: int | None = None,
     device: str = "auto",
     seed: int = 0,
-) -> dict:
+) -> dict[str, Any]:
     """Encode texts, compare methods, build a database, search it by sentences, and write the report.
 
     Parameters
@@ -129,7 +129,7 @@ def run(
     return done
 
 
-def text(done: dict) -> str:
+def text(done: dict[str, Any]) -> str:
     """The result of `run` as text."""
     parts = [done["about"], done["table"], done["recommendation"], done["alternatives"]]
     for search in done["searches"]:

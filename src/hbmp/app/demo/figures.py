@@ -8,23 +8,28 @@ V diag(α) Vᵀ + β  rebuilt    (c, c)   approximation of R by k bits
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import hbmp
 from hbmp.experiments import figures
 from hbmp.experiments.report.figures import as_svg
 
+if TYPE_CHECKING:
+    from hbmp.pursuit import CodeBook
+
 _SCHEMES = {"constant": figures.GREY, "greedy": figures.RED, "regress": figures.BLUE}
 _MODEL = "the model"
 
 
-def rebuilt(book, n_bits: int) -> np.ndarray:
+def rebuilt(book: CodeBook, n_bits: int) -> np.ndarray:
     """The affinity rebuilt from the first n_bits bits, with the least-squares weights."""
     codes = book.codes[:, :n_bits].astype(float)
     return ((codes * book.weights_for(n_bits)) @ codes.T + book.intercept) / book.scale
 
 
-def affinity(book) -> str:
+def affinity(book: CodeBook) -> str:
     """The affinity of the labels beside what the whole code rebuilds of it, as SVG."""
     plt = figures.pyplot()
     items = np.arange(len(book.codes))
@@ -43,7 +48,7 @@ def affinity(book) -> str:
     return as_svg(figure)
 
 
-def residual_curves(book) -> dict[str, np.ndarray]:
+def residual_curves(book: CodeBook) -> dict[str, np.ndarray]:
     """Relative residual of the affinity after 0, 1, 2 … bits, for each weighting scheme and for the code book."""
     items = np.arange(len(book.codes))
     target = book.affinity.block(items, items, device="cpu").astype(float)

@@ -7,6 +7,7 @@ as .npy, .npz, Parquet, CSV or plain text: one class per row, a matrix of 0 and 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,14 @@ _KINDS = ("no labels", "classes", "multi-label rows")
 _FEATURE_NAMES = ("features", "X", "x", "embeddings", "data")
 
 
-def read_data(source, labels=None, *, column: str | None = None, data_dir=None, images: bool = False) -> Data:
+def read_data(
+    source: str | Path,
+    labels: str | Path | None = None,
+    *,
+    column: str | None = None,
+    data_dir: str | Path | None = None,
+    images: bool = False,
+) -> Data:
     """Read features and their labels, if any; a file of labels has precedence over labels with the features.
 
     `source` is a file of features, a folder with `features.npy`, or the name of a data set (`hbmp list datasets`). With
@@ -81,13 +89,17 @@ def read_data(source, labels=None, *, column: str | None = None, data_dir=None, 
     return replace(data, labels=values, label_names=names)
 
 
-def read_features(source, *, data_dir=None) -> np.ndarray:
+def read_features(source: str | Path, *, data_dir: str | Path | None = None) -> np.ndarray:
     """Read features without labels, (n, d) float32 or float16."""
     return np.asanyarray(read_data(source, data_dir=data_dir).features)
 
 
 def read_queries(
-    sources: Sequence[str], *, model: Hasher | None = None, column: str | None = None, data_dir=None
+    sources: Sequence[str],
+    *,
+    model: Hasher | None = None,
+    column: str | None = None,
+    data_dir: str | Path | None = None,
 ) -> Data:
     """Read queries: features, images or texts from one source, several image files, or, for a model of texts, words."""
     takes_texts = getattr(getattr(model, "input_encoder_", None), "takes", "") == "texts"
@@ -98,7 +110,7 @@ def read_queries(
     return files_as_images(sources)
 
 
-def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
+def read_labels(path: str | Path) -> tuple[np.ndarray, tuple[str, ...]]:
     """Read labels: classes (n,) or 0/1 rows (n, c) uint8, and the names of the c labels where the file has them."""
     path = Path(path)
     if not path.is_file():
@@ -121,7 +133,7 @@ def read_labels(path) -> tuple[np.ndarray, tuple[str, ...]]:
     raise ValueError(f"{path} is not a file of labels; these end in {', '.join(LABELS)}.")
 
 
-def read_with_queries(options, *, images: bool = False) -> tuple[Data, Data | None]:
+def read_with_queries(options: argparse.Namespace, *, images: bool = False) -> tuple[Data, Data | None]:
     """Read the data of a command line and those of `--query-data`, with labels in the same columns."""
     settings = {"column": getattr(options, "column", None), "data_dir": options.data_dir, "images": images}
     data = read_data(options.data, options.labels, **settings)
@@ -156,7 +168,7 @@ def in_the_same_columns(first: Data, second: Data) -> tuple[Data, Data]:
     return _over(union, first), _over(union, second)
 
 
-def _names_a_place(source: str, data_dir) -> bool:
+def _names_a_place(source: str, data_dir: str | Path | None) -> bool:
     """Whether a query is the name of a file, a folder or a data set rather than a text."""
     known = Path(source).suffix.lower() in (*LABELS, *TEXT_ENDINGS) or is_image_file(source)
     return (known and " " not in source) or Path(source).exists() or source in datasets.names()
@@ -169,7 +181,7 @@ def _over(names: tuple[str, ...], data: Data) -> Data:
     return replace(data, labels=labels, label_names=names)
 
 
-def _by_name(name: str, data_dir, images: bool) -> Data:
+def _by_name(name: str, data_dir: str | Path | None, images: bool) -> Data:
     if Path(name).suffix.lower() in LABELS or is_image_file(name):
         raise ValueError(f"There is no file {name}.")
     data = datasets.load(name, data_dir)
@@ -178,7 +190,7 @@ def _by_name(name: str, data_dir, images: bool) -> Data:
     return with_images(data) if data.features is None else data
 
 
-def _folder(folder: Path, labels, images: bool) -> Data:
+def _folder(folder: Path, labels: str | Path | None, images: bool) -> Data:
     if any(folder.glob("features.*")):
         return datasets.get("feature-arrays").load(folder)
     in_parquet = is_parquet_of_images(folder)
@@ -228,7 +240,7 @@ def _named(arrays: dict[str, np.ndarray], names: tuple[str, ...], path: Path, wh
     return arrays[found]
 
 
-def _takes_features(place, what: str) -> str:
+def _takes_features(place: str | Path, what: str) -> str:
     return (
         f"{place} {what}, but this command needs features: compute them with `hbmp features`. `hbmp fit`, `index`, "
         "`search`, `evaluate` and `serve` take texts and images."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from hbmp.app.inputs.images import with_images
@@ -9,8 +11,11 @@ from hbmp.datasets import Data
 from hbmp.hasher import Hasher
 from hbmp.images.files import is_image_file
 
+if TYPE_CHECKING:
+    from hbmp.encoders import Encoder
 
-def inputs_for(model: Hasher, data: Data, source):
+
+def inputs_for(model: Hasher, data: Data, source: Any) -> Any:
     """The input of a fitted model: features (n, d), `hbmp.Images`, or an array of texts."""
     encoder = getattr(model, "input_encoder_", None)
     if encoder is not None and data.features is None:
@@ -30,14 +35,14 @@ def inputs_for(model: Hasher, data: Data, source):
     return np.asanyarray(data.features)
 
 
-def vectors_for(model: Hasher, data: Data, source):
+def vectors_for(model: Hasher, data: Data, source: Any) -> Any:
     """The same as features or images: the items of an encoder as its vectors."""
     inputs = inputs_for(model, data, source)
     encoder = getattr(model, "input_encoder_", None)
     return encoder.encode(inputs, progress=True) if encoder is not None and encoder.accepts(inputs) else inputs
 
 
-def _items_for(encoder, data: Data, source):
+def _items_for(encoder: Encoder, data: Data, source: Any) -> Any:
     """The texts or images of an encoder."""
     found = "texts" if data.texts is not None else "images"
     if found != encoder.takes:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def without_unreadable(data: Data, on_error: str) -> Data:
     )
 
 
-def need_labels(data: Data, source, method: str, words: Sequence[str]) -> None:
+def need_labels(data: Data, source: Any, method: str, words: Sequence[str]) -> None:
     """Refuse images or texts without labels where the method or a network needs them, before they are encoded."""
     if data.features is not None or data.labels is not None:
         return

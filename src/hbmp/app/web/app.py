@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -38,6 +38,9 @@ from hbmp.app.web.limits import Gate, Limits, check_image, read_body, refusal
 from hbmp.app.web.measures import MEDIA_TYPE, Measured, Measures
 from hbmp.app.web.queries import Refused
 from hbmp.app.web.search import Collection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {
@@ -77,7 +80,7 @@ def create_app(
     threads = anyio.CapacityLimiter(max(1, cpu_count()))
 
     @asynccontextmanager
-    async def life(_: FastAPI):
+    async def life(_: FastAPI) -> AsyncIterator[None]:
         log_full_handles_once(asyncio.get_running_loop())
         if with_map:
             code_map.start()
@@ -95,10 +98,12 @@ def create_app(
     _add_errors(app)
     _add_page(app)
 
-    async def in_thread(work: Callable, *arguments) -> Any:
+    async def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
         return await anyio.to_thread.run_sync(work, *arguments, limiter=threads)
 
-    async def respond(request: Request, kind: type[_Body], answer: Callable, *, images: bool = True) -> JSONResponse:
+    async def respond(
+        request: Request, kind: type[_Body], answer: Callable[..., Any], *, images: bool = True
+    ) -> JSONResponse:
         query, image = await _read(request, kind, limits, images=images)
         return JSONResponse(await in_thread(_with_file, answer, query, image))
 
@@ -193,7 +198,7 @@ async def _read(request: Request, kind: type[_Body], limits: Limits, *, images: 
         raise Refused(_sentence(error.errors())) from None
 
 
-def _with_file(answer: Callable, query: BaseModel, image: bytes | None) -> dict[str, Any]:
+def _with_file(answer: Callable[..., Any], query: BaseModel, image: bytes | None) -> dict[str, Any]:
     """Pass an image on as a file, so that the model decodes it as in training."""
     if image is None:
         return answer(query)
@@ -203,7 +208,7 @@ def _with_file(answer: Callable, query: BaseModel, image: bytes | None) -> dict[
         return answer(query, path)
 
 
-def _sentence(errors) -> str:
+def _sentence(errors: Any) -> str:
     first = errors[0]
     place = ".".join(str(part) for part in first["loc"] if part not in ("int", "str", "bool", "float")) or "the body"
     found = repr(first.get("input"))

@@ -107,7 +107,11 @@ class Changes:
 
 
 def add_changes(
-    app: FastAPI, changes: Changes, respond: Callable, in_thread: Callable, refusals: dict[int | str, dict[str, Any]]
+    app: FastAPI,
+    changes: Changes,
+    respond: Callable[..., Any],
+    in_thread: Callable[..., Any],
+    refusals: dict[int | str, dict[str, Any]],
 ) -> None:
     """The routes that add and remove items."""
     forbidden = {"model": Refusal, "description": "The server has no token, or the database is read-only"}

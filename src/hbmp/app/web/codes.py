@@ -8,7 +8,7 @@ V diag(α) Vᵀ + β   rebuilt  approximation of R by the codes
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from hbmp import hamming
 from hbmp.app.web.first_sight import first_sight
 from hbmp.app.web.looks import roles
 from hbmp.database import Database
+
+if TYPE_CHECKING:
+    from hbmp.affinities import Affinity
 
 _CLASSES = 60  # shown at most: the largest classes
 _SAMPLED = 20_000  # items in a majority vote
@@ -38,7 +41,7 @@ def class_codes(database: Database) -> dict[str, Any]:
     return {**_described(names, codes, database.index.bit_weights, kind=kind, of=of), "sampled": sampled}
 
 
-def _from_book(book, database: Database) -> dict[str, Any]:
+def _from_book(book: Any, database: Database) -> dict[str, Any]:
     counts = getattr(book.affinity, "counts_", np.ones(len(book.codes)))
     shown = np.sort(np.argsort(-counts, kind="stable")[:_CLASSES])
     names, kind = _names(book.affinity, shown, database)
@@ -52,7 +55,7 @@ def _from_book(book, database: Database) -> dict[str, Any]:
     return {**described, **more}
 
 
-def _unknown(affinity, database: Database) -> list[str]:
+def _unknown(affinity: Affinity, database: Database) -> list[str]:
     """Classes of the database that the code book does not have."""
     if database.label_kind != "classes":
         return []
@@ -61,7 +64,7 @@ def _unknown(affinity, database: Database) -> list[str]:
     )
 
 
-def _names(affinity, shown: np.ndarray, database: Database) -> tuple[list[str], str]:
+def _names(affinity: Affinity, shown: np.ndarray, database: Database) -> tuple[list[str], str]:
     classes = getattr(affinity, "classes_", None)
     if classes is not None and len(classes) == affinity.n_items_:
         return [str(classes[item]) for item in shown], "classes"
@@ -94,7 +97,9 @@ def _from_labels(database: Database) -> tuple[list[str], np.ndarray, int]:
     return [name for name, _ in members], np.array(signs, dtype=np.int8), of
 
 
-def _described(names, codes, weights, *, kind, of=None, residuals=None) -> dict[str, Any]:
+def _described(
+    names: Any, codes: np.ndarray, weights: np.ndarray, *, kind: Any, of: Any = None, residuals: Any = None
+) -> dict[str, Any]:
     distances = hamming.distances(codes, codes, weights) if len(codes) else np.empty((0, 0))
     return {
         "kind": kind,

@@ -5,11 +5,16 @@ A sample of items queries a sample of the other items by codes, so that no item 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from hbmp import metrics
 from hbmp.database import Database
 from hbmp.evaluation import FirstResults
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _QUERIES, _SEARCHED, _FEWEST = 200, 20_000, 30
 _SHOWN = 10
@@ -35,14 +40,22 @@ def first_sight(database: Database) -> str | None:
     ).sentence()
 
 
-def _right_kind(queries, stored, own, theirs, weights) -> float:
+def _right_kind(queries: np.ndarray, stored: NDArray[Any], own: Any, theirs: Any, weights: np.ndarray) -> float:
     """Precision of the first ten."""
     return float(
         metrics.precision_at(queries, stored, own, theirs, cutoffs=(_SHOWN,), bit_weights=weights, ties="average")[0]
     )
 
 
-def _right_ones(database: Database, asked, searched, queries, stored, own, theirs) -> float | None:
+def _right_ones(
+    database: Database,
+    asked: NDArray[Any],
+    searched: NDArray[Any],
+    queries: np.ndarray,
+    stored: NDArray[Any],
+    own: Any,
+    theirs: Any,
+) -> float | None:
     """Neighbour recall, where the database keeps vectors."""
     if database.vectors is None:
         return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from hbmp.database import Database
 from hbmp.hasher import Hasher, load
 
 
-def open_collection(options, limits: Limits) -> Collection:
+def open_collection(options: argparse.Namespace, limits: Limits) -> Collection:
     """The database with its pictures, from the options of `hbmp serve`."""
     from hbmp.app.inputs import read_features
 
@@ -62,7 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _images(options, database: Database):
+def _images(options: argparse.Namespace, database: Database) -> Any:
     """Pictures of the items from the options; None where there are none, or where the database's own files are used."""
     if options.thumbnails is not None:
         path = Path(options.thumbnails)

@@ -26,7 +26,9 @@ class Pictures:
     the database.
     """
 
-    def __init__(self, database: Database, *, images=None, features=None, files: bool = False):
+    def __init__(
+        self, database: Database, *, images: Any = None, features: np.ndarray | None = None, files: bool = False
+    ) -> None:
         self._database = database
         self._images = None if images is None else _as_images(images)
         self._features, self._files = features, files and self._images is None
@@ -51,7 +53,7 @@ class Pictures:
     def features(self, item_id: Any) -> np.ndarray | None:
         """The features of an item, (1, d): those that were given, else the vectors that the database keeps."""
         row = None if self._feature_rows is None else self._feature_rows.row_of(item_id)
-        if row is not None:
+        if row is not None and self._features is not None:
             return np.asarray(self._features[np.array([row])])
         return None if self._database.vectors is None else self._database.vectors_of([item_id])
 
@@ -127,7 +129,7 @@ def bars(values: np.ndarray) -> str:
     )
 
 
-def _as_images(images) -> Images:
+def _as_images(images: Any) -> Images:
     """Images from any input of `hbmp.as_images`, and from grey pixels (n, h, w)."""
     if isinstance(images, np.ndarray):
         if (
