@@ -233,7 +233,7 @@ def test_add_and_remove_many_times_equals_a_dictionary():
 
 
 def test_streaming_holds_only_bytes():
-    """Two and a half bytes a code byte at most, however the codes arrive."""
+    """Two and a half bytes per code byte at most, however the codes arrive."""
     rng = np.random.default_rng(0)
     index = hbmp.Index(64, rng.uniform(0.5, 1.5, 64))
     for _ in range(20):

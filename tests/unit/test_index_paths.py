@@ -173,17 +173,21 @@ def test_balls_rule_codes_out_and_are_left_where_they_do_not(monkeypatch):
             np.testing.assert_array_equal(np.sort(found.order), np.arange(len(codes)))
 
 
-def test_a_ball_holds_its_codes_within_its_radius():
+def test_a_ball_holds_its_codes_within_its_radius_and_its_reach():
     rng = np.random.default_rng(1)
     rows = hamming.pack(rng.choice(SIGNS, (5000, 100)))
-    mask = balls.heavy_bits(np.where(np.arange(104) < 70, 1.0, 0.1)[None], 2)
-    assert np.bitwise_count(mask).sum() == 70
-    found = balls.Balls.around_centres(balls.as_words(rows), mask)
+    vectors = np.where(np.arange(104) < 70, 1.0, 0.1)[None] * rng.uniform(0.8, 1.2, (3, 104))
+    found = balls.Balls.around_centres(balls.as_words(rows), vectors)
+    assert np.bitwise_count(found.mask).sum() == 70
     np.testing.assert_array_equal(found.words, balls.as_words(rows)[:, found.order])
     owner = np.repeat(np.arange(len(found)), np.diff(found.starts))
-    differing = np.bitwise_count((found.words ^ found.centres[:, owner]) & mask[:, None]).sum(axis=0)
-    farthest = np.array([differing[owner == ball].max() for ball in range(len(found))])
-    np.testing.assert_array_equal(farthest, found.radii)
+    apart = found.words ^ found.centres[:, owner]
+    differing = np.bitwise_count(apart & found.mask[:, None]).sum(axis=0)
+    bits = np.unpackbits(np.ascontiguousarray(apart.T).view(np.uint8), axis=1, bitorder="little")
+    weighted = bits[:, :104] @ np.abs(vectors).mean(axis=0)
+    for ball in range(len(found)):
+        assert found.radii[ball] == differing[owner == ball].max()
+        np.testing.assert_allclose(found.reaches[ball], weighted[owner == ball].max(), rtol=1e-12)
 
 
 def test_threads_share_a_batch_and_agree(monkeypatch):

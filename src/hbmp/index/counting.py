@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hbmp.index.balls import Balls, as_words, heavy_bits
+from hbmp.index.balls import Balls, as_words
 from hbmp.index.query import QueryBatch
 
 _SMALLEST = 1e-30  # the sum of |v| of a query; levels of smaller ones would not be exact enough
 _BALLS_AFTER = 256  # queries: balls cost about as much as a thousand
 _BALLS_FROM = 1 << 14  # codes
 _TRIED = 64  # codes that are searched to see whether balls rule out enough
-_MOST_VISITED = 0.8  # share of the codes; beyond it, balls do not pay
-_BYTES_AT_ONCE = 1 << 16
+_MOST_VISITED = 0.6  # share of the codes; beyond it, balls do not pay
+_BYTES_AT_ONCE = 1 << 15
 _WORK_PER_THREAD = 1 << 24  # codes times queries
 _MISSING = np.iinfo(np.uint64).max
 
@@ -112,7 +112,7 @@ def prepare(batch: QueryBatch, n_words: int) -> Prepared:
 
 def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Sorted keys (n, k), and how many codes were counted for each query."""
-    from hbmp.index import loops
+    from hbmp.index import ball_loops, loops
 
     n_queries = len(queries.facts)
     heaps, visited = np.full((n_queries, k), _MISSING, np.uint64), np.zeros(n_queries, np.int64)
@@ -121,30 +121,47 @@ def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64
         signs, sizes, planes, _, facts = queries
         loops.nearest_in_order(balls.words, signs, sizes, planes, facts, heaps, max(128, at_once))
     else:
-        loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
+        ball_loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
     heaps.sort(axis=1)
     return heaps, visited
 
 
 def _within(balls: Balls, queries: Prepared, row: int, radius: float) -> NDArray[np.uint64]:
-    from hbmp.index import loops
+    """Sorted keys of every code within a radius of one query."""
+    from hbmp.index import ball_loops, loops
+
+    signs, sizes, planes, _, facts = queries
+    spans = np.array([[0, balls.words.shape[1]]])
+    if len(balls.order):
+        near = np.empty(len(balls), bool)
+        ball_loops.near_balls(*_fields(balls)[3:], *queries, radius, row, near)
+        spans = np.stack([balls.starts[:-1], balls.starts[1:]], axis=1)[near]
+
+    def search(found: NDArray[np.uint64]) -> int:
+        n_found = 0
+        for first, last in spans:
+            n_found = loops.within_in_order(
+                balls.words, first, last, balls.order, signs, sizes, planes, facts, radius, row, found, n_found
+            )
+        return n_found
 
     found = np.empty(1 << 12, np.uint64)
-    n_found = loops.within_balls(*_fields(balls), *queries, radius, row, found)
+    n_found = search(found)
     if n_found > len(found):
         found = np.empty(n_found, np.uint64)
-        loops.within_balls(*_fields(balls), *queries, radius, row, found)
+        search(found)
     return np.sort(found[:n_found])
 
 
 def _fields(balls: Balls) -> tuple[NDArray[Any], ...]:
-    return balls.words, balls.order, balls.starts, balls.centres, balls.radii, balls.mask
+    spheres = balls.centres, balls.radii, balls.reaches, balls.weights, balls.mask
+    return balls.words, balls.order, balls.starts, *spheres
 
 
 def _balls_that_pay(single: Balls, batch: QueryBatch) -> Balls:
     """Balls, or still the single one where a trial search with codes of the segment rules out too little."""
     words = single.words
-    balls = Balls.around_centres(words, heavy_bits(batch.vectors, len(words)))
+    balls = Balls.around_centres(words, batch.vectors)
     tried = words.T[:: max(1, words.shape[1] // _TRIED)][:_TRIED]
     signs = np.unpackbits(np.ascontiguousarray(tried, "<u8").view(np.uint8), axis=1, bitorder="little")
     sizes = np.abs(batch.vectors).mean(axis=0)
