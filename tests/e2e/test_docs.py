@@ -6,7 +6,6 @@ above it that says why: `<!-- not run: needs a server -->`. The page that needs 
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -171,11 +170,3 @@ def test_the_site_shows_formulae_sources_and_parameters(site):
     assert "L-17" in site[pages["source/src/hbmp/pursuit/pursuit.py.html"]].places
     methods = pages["api-methods.html"].read_text(encoding="utf-8")
     assert "Seed of the randomised solver" in methods
-
-
-def test_parameters_are_read_from_docstrings():
-    spec = importlib.util.spec_from_file_location("docs_docstrings", ROOT / "scripts" / "docs_docstrings.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    text = "Does it.\n\nParameters\n----------\na : one,\n    and more\nb, c : two\n\nThe end."
-    assert module.as_args(text) == "Does it.\n\nArgs:\n    a: one, and more\n    b: two\n    c: two\n\nThe end."

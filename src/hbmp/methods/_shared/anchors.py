@@ -19,8 +19,10 @@ class AnchorKernel(BaseEstimator):
 
     Parameters
     ----------
-    n_anchors : int, at most the number of samples
-    width : float, σ as a multiple of the root mean squared distance between samples and anchors
+    n_anchors : int, default=300
+        Number of anchors, at most the number of samples.
+    width : float, default=1.0
+        σ, as a multiple of the root mean squared distance between samples and anchors.
     """
 
     def __init__(self, *, n_anchors: int = 300, width: float = 1.0) -> None:
