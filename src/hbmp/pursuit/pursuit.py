@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from hbmp._core.progress import parts, shown, steps
 from hbmp.pursuit.bqp import improve_starts, one_flip
 from hbmp.pursuit.codebook import CodeBook
-from hbmp.pursuit.fit import SMALL_ITEMS, Fit, solve_weights
+from hbmp.pursuit.fit import HELD_ITEMS, Fit, solve_weights
 from hbmp.pursuit.operator import as_operator
 from hbmp.pursuit.settings import Settings, item_weights_from
 from hbmp.pursuit.spectral import Eigenspace, canonical_signs, spectral_starts
@@ -121,7 +121,7 @@ def infer_codes(
     weights = item_weights_from(item_weights, operator.affinity.counts_)
     fit = Fit(operator, weights, diagonal=diagonal, scale=settings.scale, intercept=intercept)
     pursuit = _Pursuit(fit, settings, np.random.default_rng(random_state))
-    one = operator.n_items <= SMALL_ITEMS
+    one = operator.n_items <= HELD_ITEMS  # a second thread gains little and spins while other processes are busy
     with shown("target codes", progress), threadpool_limits(1 if one else None, user_api="blas"):
         for take in parts([pursuit.run, *[pursuit.refine] * refine]):
             take()
