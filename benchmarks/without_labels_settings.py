@@ -1,4 +1,4 @@
-"""Settings of codes without labels, chosen on training rows: coupling and gain by leave-one-set-out regret.
+"""Settings of codes without labels, chosen on training rows: coupling and radial weight by leave-one-set-out regret.
 
     python benchmarks/without_labels_settings.py --data data           runs what the results do not hold yet
     python benchmarks/without_labels_settings.py --table               the regrets as Markdown
@@ -28,7 +28,7 @@ from hbmp.methods.hbmp.unlabelled import Rebuilding
 from without_labels import SETS, Task
 
 RESULTS = Path(__file__).parent.parent / "results" / "without-labels-settings.jsonl"
-GRID = [{"coupling": coupling, "gain": gain} for coupling, gain in product((0.5, 0.75, 0.9, 1.0), (1.0, 1.2))]
+GRID = [{"coupling": coupling, "radial": radial} for coupling, radial in product((0.5, 0.6, 0.75, 1.0), (0.0, 2.0))]
 
 
 class TrainingTask(Task):

@@ -5,6 +5,7 @@ import pytest
 
 from hbmp.pursuit import sweeps
 from hbmp.pursuit.features import fit_atoms, refine
+from hbmp.pursuit.radial import RadialTerms
 
 
 def problem(n=50, b=70, seed=0):
@@ -41,6 +42,32 @@ def test_sweeps_are_the_obvious_loop(n_sweeps, n_bits, compiled, monkeypatch):
     assert n_bits == 1 or (expected != codes).any()
     sweeps.sweep_codes(scores, codes, overlaps, n_sweeps)
     np.testing.assert_array_equal(codes, expected)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_radial_term_is_one_more_square(compiled, monkeypatch):
+    """No bit of a settled code can be flipped for less squared error and squared radial error together."""
+    if compiled:
+        pytest.importorskip("numba")
+    else:
+        monkeypatch.setattr(sweeps, "compiled", lambda loop: None)
+    scores, overlaps, codes = problem(n=12, b=40)
+    terms = RadialTerms(2.0, np.arange(40, dtype=np.float32) % 3, 5.0)
+    targets = np.full(12, 100, dtype=np.float32)
+    plain = codes.copy()
+    sweeps.sweep_codes(scores, plain, overlaps, 100)
+    sweeps.sweep_codes(scores, codes, overlaps, 100, (terms, targets))
+
+    def cost(codes):
+        error = terms.aims(targets) - (terms.products(scores) * codes).sum(axis=1)
+        return (codes @ overlaps * codes - 2 * scores * codes).sum(axis=1) + error**2
+
+    least = cost(codes)
+    for bit in range(40):
+        flipped = codes.copy()
+        flipped[:, bit] *= -1
+        assert (cost(flipped) >= least).all()
+    assert (cost(plain) > least).mean() > 0.9
 
 
 def test_parts_and_threads_change_nothing(monkeypatch):

@@ -28,6 +28,7 @@ import scipy.linalg
 from hbmp._core.progress import parts
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.fit import solve_weights
+from hbmp.pursuit.radial import Radial, RadialTerms
 from hbmp.pursuit.sweeps import sweep_codes
 
 _SWEEPS = 100  # a bound; a few do
@@ -47,30 +48,45 @@ def overlaps_of(atoms: np.ndarray) -> np.ndarray:
 
 
 def choose_codes(
-    scores: np.ndarray, overlaps: np.ndarray, coupling: float, *, start: np.ndarray | None = None, sweeps: int = _SWEEPS
+    scores: np.ndarray,
+    overlaps: np.ndarray,
+    coupling: float,
+    *,
+    start: np.ndarray | None = None,
+    sweeps: int = _SWEEPS,
+    radial: tuple[RadialTerms, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Codes that no flip of one bit betters, as floats: bits are set one after the other until none changes.
 
     start: codes to begin from, the signs of the scores by default.
+    radial: the radial term and the targets of the rows' own scores
     """
     codes = _signs(scores) if start is None or not coupling else start.astype(scores.dtype)
     if coupling:
-        sweep_codes(scores, codes, overlaps * scores.dtype.type(coupling), sweeps)
+        sweep_codes(scores, codes, overlaps * scores.dtype.type(coupling), sweeps, radial)
     return codes
 
 
 def refine(
-    points: np.ndarray, codes: np.ndarray, coupling: float, n_iter: int, *, tol: float = 0.0
+    points: np.ndarray,
+    codes: np.ndarray,
+    coupling: float,
+    n_iter: int,
+    *,
+    tol: float = 0.0,
+    radial: Radial | None = None,
 ) -> tuple[np.ndarray, list[float]]:
     """(atoms, what share of the points' squared length is not rebuilt, at the start and after each iteration).
 
     tol: stop when an iteration lowers that share by less than this fraction of it; by default never
     """
     squares = float(np.square(points).sum(dtype=np.float64))
+    targets = None if radial is None else radial.targets(points)
     atoms, unexplained = _fit(codes, points, squares)
     left = [unexplained]
     for _ in parts(range(n_iter)):
-        codes = choose_codes(points @ atoms.T, overlaps_of(atoms), coupling, start=codes, sweeps=2)
+        along = None if radial is None or targets is None else (radial.terms(atoms, left[-1]), targets)
+        codes = choose_codes(points @ atoms.T, overlaps_of(atoms), coupling, start=codes, sweeps=2, radial=along)
         atoms, unexplained = _fit(codes, points, squares)
         left.append(unexplained)
         if left[-2] - left[-1] < tol * left[-1]:
@@ -78,8 +94,17 @@ def refine(
     return atoms, left
 
 
-def code_book(codes: np.ndarray, points: np.ndarray, *, weighting: str, ridge: float) -> CodeBook:
+def code_book(
+    codes: np.ndarray,
+    points: np.ndarray,
+    *,
+    weighting: str = "ridge",
+    ridge: float = 0.1,
+    given: np.ndarray | None = None,
+) -> CodeBook:
     """The codes with the weights of HBMP Eq. 10 for R = Y Yᵀ, scaled to [-1, 1], off its diagonal; no pair is formed.
+
+    given: weights to keep instead, up to a factor, which is fitted; those of any prefix are then its part of them
 
     h_k = v_kᵀ Y Yᵀ v_k - tr R is the squared length of Yᵀv_k less the trace, and ‖R‖ that of Yᵀ Y.
     """
@@ -90,15 +115,20 @@ def code_book(codes: np.ndarray, points: np.ndarray, *, weighting: str, ridge: f
     match = scale * (np.square(points.T @ signs, dtype=np.float64).sum(axis=0) - lengths.sum())
     covariance = (points.T @ points).astype(np.float64)
     squared_norm = scale**2 * (np.square(covariance).sum() - np.square(lengths).sum())
-    weights, residuals = np.empty(0), [np.sqrt(max(squared_norm, 0.0))]
-    for size in range(1, len(match) + 1):
-        weights = solve_weights(gram[:size, :size], match[:size], weighting, ridge)
-        square = squared_norm - 2 * weights @ match[:size] + weights @ gram[:size, :size] @ weights
-        residuals.append(np.sqrt(max(square, 0.0)))
+    weights, left = np.empty(0), [squared_norm]
+    if given is None:
+        for size in range(1, len(match) + 1):
+            weights = solve_weights(gram[:size, :size], match[:size], weighting, ridge)
+            left.append(squared_norm - 2 * weights @ match[:size] + weights @ gram[:size, :size] @ weights)
+    else:
+        weights = given * max(float(given @ match), 0.0) / max(float(given @ gram @ given), 1e-300)
+        explained = np.cumsum(np.cumsum(gram * np.outer(weights, weights), axis=0), axis=1)
+        left += list(squared_norm - 2 * np.cumsum(weights * match) + np.diag(explained))
     return CodeBook(
         codes=codes.astype(np.int8),
         weights=weights,
-        residuals=np.array(residuals),
+        residuals=np.sqrt(np.maximum(left, 0.0)),
+        scheme="regress" if given is None else "greedy",
         weighting=weighting,
         ridge=ridge,
         gram=gram,

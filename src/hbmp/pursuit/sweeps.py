@@ -10,6 +10,8 @@ sign. A flip of bit k moves every other margin by one row of G. Two implementati
     s      scores     (n, b)
     u      codes      (n, b)   floats in {-1, +1}
     G      overlaps   (b, b)   symmetric, 0 on the diagonal, times the coupling
+
+A radial term (`radial`) adds p_k (r - Σ_j p_j u_j) over the other bits j to the margin of bit k.
 """
 
 from __future__ import annotations
@@ -22,23 +24,34 @@ import numpy as np
 
 from hbmp._core.compiled import compiled
 from hbmp._core.machine import allowed_cores
+from hbmp.pursuit.radial import RadialTerms
 
 _ROWS = 2048  # rows swept at a time: their margins stay in the processor's cache
 _BLOCK = 32  # bits whose margins one matrix product gives
 
 
-def sweep_codes(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, sweeps: int) -> None:
-    """Sweep over the bits until no code changes, at most `sweeps` times; `codes` change in place."""
-    kernel = compiled_kernel()
+def sweep_codes(
+    scores: np.ndarray,
+    codes: np.ndarray,
+    overlaps: np.ndarray,
+    sweeps: int,
+    radial: tuple[RadialTerms, np.ndarray] | None = None,
+) -> None:
+    """Sweep over the bits until no code changes, at most `sweeps` times; `codes` change in place.
+
+    radial: the radial term of the atoms and the targets of the rows' own scores; `scores` are then y·c_k
+    """
+    kernel = compiled_kernel() if radial is None else compiled(sweep_radial_margins)
     parts = [slice(start, start + _ROWS) for start in range(0, len(codes), _ROWS)]
 
     def sweep(part: slice) -> None:
+        more = () if radial is None else _radial(*radial, scores[part], codes[part], part)
         if kernel is None:
-            sweep_blocks(scores[part], codes[part], overlaps, sweeps)
+            sweep_blocks(scores[part], codes[part], overlaps, sweeps, *more)
         else:
             margins = codes[part] @ overlaps
             np.subtract(scores[part], margins, out=margins)
-            kernel(margins, codes[part], overlaps, sweeps)
+            kernel(margins, codes[part], overlaps, sweeps, *more)
 
     n_threads = min(allowed_cores(), len(parts))
     if n_threads < 2:
@@ -47,15 +60,6 @@ def sweep_codes(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, swe
     else:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(sweep, parts))
-
-
-def successive_codes(scores: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
-    """Codes set bit after bit, each to the sign of what the bits before it leave; bits with long atoms come first."""
-    codes = np.zeros_like(scores)
-    for start in range(0, len(codes), _ROWS):
-        part = slice(start, start + _ROWS)
-        sweep_blocks(scores[part], codes[part], overlaps, 1)
-    return codes
 
 
 def compiled_kernel() -> Callable[..., Any] | None:
@@ -82,27 +86,85 @@ def sweep_margins(margins: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, 
                 break
 
 
-def sweep_blocks(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, sweeps: int) -> None:
+def sweep_radial_margins(
+    margins: np.ndarray,
+    codes: np.ndarray,
+    overlaps: np.ndarray,
+    sweeps: int,
+    products: np.ndarray,
+    rests: np.ndarray,
+) -> None:
+    """The same with the radial term; `rests` are what the products with `codes` leave of the aims, and change too."""
+    n_rows, n_bits = codes.shape
+    for row in range(n_rows):
+        margin, code, product, rest = margins[row], codes[row], products[row], rests[row]
+        for _ in range(sweeps):
+            changed = False
+            for bit in range(n_bits):
+                if (margin[bit] + product[bit] * (rest + product[bit] * code[bit]) >= 0) != (code[bit] > 0):
+                    code[bit] = -code[bit]
+                    step = code[bit] + code[bit]
+                    rest -= step * product[bit]
+                    pull = overlaps[bit]
+                    for other in range(n_bits):
+                        margin[other] -= step * pull[other]
+                    changed = True
+            if not changed:
+                break
+
+
+def sweep_blocks(
+    scores: np.ndarray,
+    codes: np.ndarray,
+    overlaps: np.ndarray,
+    sweeps: int,
+    products: np.ndarray | None = None,
+    rests: np.ndarray | None = None,
+) -> None:
     """The sweeps block by block of bits, in place; rows that no longer change are left out."""
     rows = np.arange(len(codes))
     scores, live = np.ascontiguousarray(scores.T), np.ascontiguousarray(codes.T)  # (b, n): a bit is one stretch
+    products = None if products is None else np.ascontiguousarray(products.T)
     for _ in range(sweeps):
         before = live.copy()
         for start in range(0, len(live), _BLOCK):
-            _sweep_block(scores, live, overlaps, slice(start, start + _BLOCK))
+            _sweep_block(scores, live, overlaps, slice(start, start + _BLOCK), products, rests)
         changed = (live != before).any(axis=0)
         codes[rows] = live.T
         if not changed.any():
             break
         rows, live, scores = rows[changed], live[:, changed], scores[:, changed]
+        if products is not None and rests is not None:
+            products, rests = products[:, changed], rests[changed]
 
 
-def _sweep_block(scores: np.ndarray, codes: np.ndarray, overlaps: np.ndarray, block: slice) -> None:
-    """One sweep over one block of bits; scores and codes (b, n)."""
+def _sweep_block(
+    scores: np.ndarray,
+    codes: np.ndarray,
+    overlaps: np.ndarray,
+    block: slice,
+    products: np.ndarray | None,
+    rests: np.ndarray | None,
+) -> None:
+    """One sweep over one block of bits; scores, codes and products (b, n)."""
     margins = scores[block] - overlaps[block] @ codes
     within = overlaps[block, block]
     for bit, margin in enumerate(margins):
+        code = codes[block][bit]
+        if products is not None and rests is not None:
+            product = products[block][bit]
+            margins[bit] += product * (rests + product * code)  # `margin` is this row of margins
         wanted = np.where(margin >= 0, codes.dtype.type(1), codes.dtype.type(-1))
-        steps = wanted - codes[block][bit]
+        steps = wanted - code
         codes[block][bit] = wanted
         margins[bit + 1 :] -= within[bit + 1 :, bit, None] * steps
+        if products is not None and rests is not None:
+            rests -= product * steps
+
+
+def _radial(
+    terms: RadialTerms, targets: np.ndarray, scores: np.ndarray, codes: np.ndarray, part: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """(products (n, b), what the codes leave of the aims (n,)) of one part of the rows."""
+    products = terms.products(scores)
+    return products, terms.aims(targets[part]) - (products * codes).sum(axis=1)

@@ -34,21 +34,18 @@ def in_parts(X: np.ndarray, function: Callable[..., Any], width: int) -> np.ndar
     return found
 
 
-def nearest_by_product(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """The origin a (m,) from which inner products rank centred points y as distances do, and how much they miss.
+def nearest_by_product(points: np.ndarray) -> np.ndarray:
+    """The origin a (m,) from which inner products rank centred points y as distances do, as far as they can.
 
     A query q is near where q·y - ‖y‖²/2 is large. With ‖y‖²/2 ≈ a·y + constant, by least squares, that is (q - a)·y.
-    Rows of unit length about a mean μ have a = -μ exactly, so that the product is the cosine. The second number is the
-    variance of what is missed, ‖y‖²/2 - a·y, over the mean variance of the products of a query.
+    Rows of unit length about a mean μ have a = -μ exactly, so that the product is the cosine.
     """
     lengths = np.square(points).sum(axis=1) / 2
     lengths -= lengths.mean()
     covariance = (points.T @ points).astype(np.float64) / len(points)
     ridge = 1e-3 * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
     origin = np.linalg.solve(covariance + ridge, points.T @ lengths / len(points))
-    spread = np.square(covariance).sum() + origin @ covariance @ origin
-    missed = float((lengths - points @ origin).var() / max(spread, 1e-30))
-    return origin.astype(np.float32), missed
+    return origin.astype(np.float32)
 
 
 def _covariance(X: Any, mean: np.ndarray) -> np.ndarray:

@@ -100,9 +100,9 @@ class DetailBits(BaseEstimator):
         self.explained_ = explain(features, signs)
         rest = residual(features, signs, self.explained_)
         self.rebuilding_ = Rebuilding(
-            coupling=self.coupling, gain=self.gain, n_iter=self.n_iter, max_rows=self.max_rows
+            coupling=self.coupling, radial=0, gain=self.gain, n_iter=self.n_iter, max_rows=self.max_rows
         )
-        book = self.rebuilding_.pursue(rest, n_bits, random_state=random_state)
+        book = self.rebuilding_.pursue(rest, n_bits, weighting="ridge", random_state=random_state)
         self.weights_ = book.weights / max(float(book.weights.mean()), 1e-12)
         scores = self.rebuilding_.project(rest)
         mean_size = float(np.abs(scores).mean())

@@ -91,7 +91,7 @@ class HBMP(Hasher):
     diagonal : {"ignore", "fit"}, default="ignore"
         See `hbmp.infer_codes`.
     weighting : {"least-squares", "non-negative", "ridge"}, default="ridge"
-        See `hbmp.infer_codes`.
+        See `hbmp.infer_codes`. Without labels a bit is weighted by the length of what it adds to a rebuilt vector.
     ridge : float, default=0.1
         See `hbmp.infer_codes`.
     intercept : bool or "auto", default="auto"
@@ -309,7 +309,7 @@ class HBMP(Hasher):
         """Without labels: code book and hash function come from one pursuit on the features."""
         function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
         seed = draw_seed(rng)
-        self.codebook_ = function.pursue(X, self.n_bits, weighting=self.weighting, ridge=self.ridge, random_state=seed)
+        self.codebook_ = function.pursue(X, self.n_bits, random_state=seed)
         self.plan_, self.encoder_ = plan, BitEncoder(function, self.n_bits)
         self._finish()
 

@@ -72,17 +72,19 @@ def estimate_recall(
     unexplained: float,
     own: np.ndarray,
     k: int = 10,
+    metric: str = "l2",
 ) -> RecallEstimate:
     """Recall of centred held-out queries (q, d) against centred rows (n, d), by scores (q, b) and codes (n, b).
 
     own : the row that each query is, which it does not find
+    metric : "l2", or "ip", where queries are not centred
     unexplained : share of the rows' squared length that the codes do not rebuild
     """
     k = min(k, len(rows) - 1)
     n_bits = codes.shape[1]
     exact, rescored = [], []
     signs = codes.astype(np.float32)
-    lengths = np.square(rows).sum(axis=1) / 2
+    lengths = _half_lengths(rows, metric)
     for start in range(0, len(queries), _QUERIES):
         block = slice(start, start + _QUERIES)
         similarity = queries[block] @ rows.T - lengths
@@ -96,7 +98,9 @@ def estimate_recall(
     low, high = interval(shares)
     few = slice(0, _SCALE_QUERIES)
     others = np.delete(np.arange(len(rows)), own[few])[:_SCALE_ROWS]
-    sizes = _bits_needed(queries[few], rows[others], query_scores[few] @ signs[others].T, n_bits, unexplained, k)
+    sizes = _bits_needed(
+        queries[few], rows[others], query_scores[few] @ signs[others].T, n_bits, unexplained, k, metric
+    )
     return RecallEstimate(
         estimate=float(shares.mean()),
         low=low,
@@ -147,11 +151,16 @@ def distortion(variances: np.ndarray, rate: float) -> float:
     return float(n_used * levels[n_used - 1] + ordered[n_used:].sum())
 
 
-def _bits_needed(queries, rows, found, n_bits, unexplained, k) -> list[int | None]:
+def _half_lengths(rows, metric: str):
+    """What the product with a query is reduced by where the metric is distance."""
+    return np.square(rows).sum(axis=1) / 2 if metric == "l2" else np.zeros(len(rows), rows.dtype)
+
+
+def _bits_needed(queries, rows, found, n_bits, unexplained, k, metric) -> list[int | None]:
     """Bits that reach 0.9 without and with rescoring: the errors of the scores are scaled as the distortion falls."""
     products = queries @ rows.T
     errors = _on_scale_of(products, found) - products
-    near = nearest(products - np.square(rows).sum(axis=1) / 2, k)
+    near = nearest(products - _half_lengths(rows, metric), k)
     variances = rows.var(axis=0) if rows.shape[1] == 1 else np.linalg.eigvalsh(np.cov(rows.T))
     variances = np.maximum(variances, 1e-6 * variances.max())
     efficiency = _rate_of(variances, unexplained * variances.sum()) / n_bits

@@ -1,4 +1,4 @@
-"""The pursuit without labels in stages: all bits at once, nested stages, or levels first and one bit per axis after.
+"""The pursuit without labels in stages: all bits at once, nested stages, or layers of at most one bit per axis.
 
 Y      points     (n, m)
 C      atoms      (b, m)   what each bit stands for
@@ -13,9 +13,8 @@ import numpy as np
 
 from hbmp._core.progress import parts
 from hbmp.methods._shared.rotation import as_signs, learn_rotation
-from hbmp.methods.hbmp.levels import MOST_BITS, level_atoms, longest_first
 from hbmp.pursuit.features import choose_codes, overlaps_of, refine
-from hbmp.pursuit.sweeps import successive_codes
+from hbmp.pursuit.radial import Radial
 
 _ROTATIONS = 50  # iterations of the start
 _SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
@@ -31,13 +30,18 @@ def stage_sizes(n_bits: int, nested: bool) -> list[int]:
 
 
 def staged_atoms(
-    points: np.ndarray, sizes: Any, coupling: float, n_iter: int, rng: np.random.Generator
+    points: np.ndarray,
+    sizes: Any,
+    coupling: float,
+    n_iter: int,
+    rng: np.random.Generator,
+    radial: Radial | None = None,
 ) -> tuple[np.ndarray, list[float]]:
     """(atoms of one stage after another, share of the points' squared length left after each iteration)."""
     rest, atoms, unexplained = points, [], []
     for size in parts(sizes):
         share = squares(rest) / squares(points)
-        found, left = refine(rest, _start(rest, size, rng), coupling, n_iter, tol=_SETTLED)
+        found, left = refine(rest, _start(rest, size, rng), coupling, n_iter, tol=_SETTLED, radial=radial)
         atoms.append(found)
         unexplained += [share * each for each in left]
         if len(sizes) > 1:
@@ -45,16 +49,20 @@ def staged_atoms(
     return np.concatenate(atoms), unexplained
 
 
-def levelled_atoms(
-    points: np.ndarray, n_bits: int, n_iter: int, rng: np.random.Generator
-) -> tuple[np.ndarray, list[float]]:
-    """The same for more bits than axes: levels on the axes, then a bit per axis for what they leave; longest first."""
+def layered_atoms(
+    points: np.ndarray, n_bits: int, n_iter: int, radial: Radial | None, rng: np.random.Generator
+) -> tuple[np.ndarray, list[int], np.ndarray, list[float]]:
+    """(atoms of the layers, their sizes, atoms of all bits together, unexplained) for more bits than axes.
+
+    Layers of at most one bit per axis, each learned on what those before leave; then all atoms are refined together,
+    with codes that start from the layers.
+    """
     n_axes = points.shape[1]
-    coarse = level_atoms(points.var(axis=0), min(n_bits - n_axes, MOST_BITS * n_axes))
-    rest = points - successive_codes(points @ coarse.T, overlaps_of(coarse)) @ coarse
-    fine, left = refine(rest, _start(rest, n_bits - len(coarse), rng), 1.0, n_iter, tol=_SETTLED)
-    share = squares(rest) / squares(points)
-    return longest_first(np.concatenate([coarse, fine])), [share * each for each in left]
+    sizes = [n_axes] * (n_bits // n_axes) + ([n_bits % n_axes] if n_bits % n_axes else [])
+    layers, _ = staged_atoms(points, sizes, 1.0, n_iter, rng)
+    codes = staged_codes(points @ layers.T, overlaps_of(layers), 1.0, sizes)
+    atoms, left = refine(points, codes, 1.0, n_iter, tol=_SETTLED, radial=radial)
+    return layers, sizes, atoms, left
 
 
 def staged_codes(agreement: np.ndarray, overlaps: np.ndarray, coupling: float, sizes: Any) -> np.ndarray:
@@ -68,12 +76,6 @@ def staged_codes(agreement: np.ndarray, overlaps: np.ndarray, coupling: float, s
         codes[:, stage] = choose_codes(rest, overlaps[stage, stage], coupling, sweeps=SWEEPS)
         start += size
     return codes
-
-
-def levelled_codes(agreement: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
-    """Codes of levelled atoms: bit after bit from the longest atom on, then sweeps over all of them."""
-    start = successive_codes(agreement, overlaps)
-    return choose_codes(agreement, overlaps, 1.0, start=start, sweeps=SWEEPS)
 
 
 def squares(rows: np.ndarray) -> float:

@@ -5,8 +5,9 @@ So the bits rebuild the features themselves, Y = X on its leading principal axes
 little variance λ: axis j is scaled by (λ_j/λ_1)^(-s/2), with s such that the n_bits-th axis gains as much on the first.
 
 Relation to ITQ: with a gain of 1, b axes, no coupling and orthogonal atoms this *is* iterative quantisation, whose
-rotation is the start here. What the pursuit adds is that atoms are refitted freely and bits look at one another.
-With full coupling, what is above one bit per axis starts as levels (`levels`), and ITQ's bits rebuild the rest.
+rotation is the start here. What the pursuit adds is that atoms are refitted freely, that bits look at one another, and
+that a row's own score counts more than the rest of its error (`hbmp.pursuit.radial`). With full coupling, more bits
+than axes start as layers of at most one bit per axis (`stages`).
 
     X      features   (n, d)
     Y      points     (n, m)   m = 4 b at most
@@ -18,8 +19,6 @@ References: Cakir, He & Sclaroff, ECCV 2018 (the pursuit); Gong & Lazebnik, CVPR
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from hbmp import hamming
@@ -29,13 +28,13 @@ from hbmp.functions import HashFunction
 from hbmp.methods._shared.checks import need_counts, need_positive
 from hbmp.methods.hbmp.axes import in_parts, nearest_by_product, scaled_axes
 from hbmp.methods.hbmp.recall import RecallEstimate, estimate_recall
-from hbmp.methods.hbmp.stages import levelled_atoms, levelled_codes, squares, stage_sizes, staged_atoms, staged_codes
-from hbmp.pursuit.features import code_book, fit_atoms, overlaps_of
+from hbmp.methods.hbmp.stages import SWEEPS, layered_atoms, squares, stage_sizes, staged_atoms, staged_codes
+from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_of
+from hbmp.pursuit.radial import Radial, RadialTerms, origin_factor
 
 _ROWS = 8192  # rows measured at a time
 _QUERIES, _FEWEST_QUERIES = 500, 20  # rows held out to measure recall
-_COUPLING = 0.75  # chosen on training rows of seven sets, see docs/without-labels.md
-_MISSED = 0.01  # of the variance of products: what these may miss of the ranking by distance
+_COUPLING = 0.6  # chosen on training rows, see docs/without-labels.md
 
 
 class Rebuilding(HashFunction):
@@ -45,10 +44,16 @@ class Rebuilding(HashFunction):
     ----------
     coupling : float or "auto", default="auto"
         How much a bit looks at the others: 0 for a linear function, 1 for the codes that rebuild best. Below 1 codes
-        also rank by Hamming distance; at 1 only real-valued queries or rebuilt vectors rank them well. "auto" is 0.75;
-        where rows have about equal length, it is 1 from two bits per feature on and for nested bits.
+        also rank by Hamming distance; at 1 only real-valued queries or rebuilt vectors rank them well. "auto" is 0.6,
+        and 1 above one and a half bits per feature and for nested bits.
+    radial : float, default=2.0
+        Weight of the error of a row's score with its own code, beside its squared error. It fades where codes are
+        coarse, and has no effect on nested bits.
     gain : float, default=1.0
         Length of the n_bits-th principal axis over the first; 1 leaves the features as they are.
+    metric : {"l2", "ip"}, default="l2"
+        What real-valued queries rank by: distance, or inner product. They are the same for rows of unit length, and so
+        is the cosine, for which rows are scaled to unit length first.
     n_iter : int, default=15
         Most rounds of choosing codes and refitting atoms; fewer where they settle.
     max_rows : int, default=100_000
@@ -64,8 +69,6 @@ class Rebuilding(HashFunction):
         What each bit adds to a rebuilt vector.
     coupling_ : float
         The coupling in use.
-    products_rank_ : bool
-        Whether inner products with rebuilt vectors rank as distances do: rows have about equal length.
     unexplained_ : list of float
         Share of the squared length of the training rows that is not rebuilt, after each iteration.
 
@@ -85,15 +88,22 @@ class Rebuilding(HashFunction):
 
     recall_: RecallEstimate | None
 
-    def __init__(self, *, coupling="auto", gain=1.0, n_iter=15, max_rows=100_000, nested=False):
+    def __init__(
+        self, *, coupling="auto", radial=2.0, gain=1.0, metric="l2", n_iter=15, max_rows=100_000, nested=False
+    ):
         self.coupling = coupling
+        self.radial = radial
         self.gain = gain
+        self.metric = metric
         self.n_iter = n_iter
         self.max_rows = max_rows
         self.nested = nested
 
-    def pursue(self, X, n_bits: int, *, weighting="ridge", ridge=0.1, random_state=None):
-        """Learn codes of n_bits from features alone; the code book of the rows learned from, with its weights."""
+    def pursue(self, X, n_bits: int, *, weighting: str | None = None, ridge=0.1, random_state=None):
+        """Learn codes of n_bits from features alone; the code book of the rows learned from, with its weights.
+
+        weighting : rule for the weights; by default each bit is weighted by the squared length of its atom
+        """
         self._check()
         rng = as_generator(random_state)
         if len(X) > self.max_rows:
@@ -103,14 +113,13 @@ class Rebuilding(HashFunction):
         with stage("bits that rebuild", until=0.9):
             points = self._learn(X, learned if len(held) else slice(None), n_bits, rng)
         codes = hamming.signs(self.bits(X))
-        if not self.levels_:  # free atoms of so many bits would fit the sample, not the data
+        if not self.layers_:  # free atoms of so many bits would fit the sample, not the data
             self.decoder_ = _decoder(X, self.mean_, codes)
-        book = code_book(codes, points, weighting=weighting, ridge=ridge)
+        lengths = None if weighting else self._squared_lengths()
+        book = code_book(codes, points, weighting=weighting or "ridge", ridge=ridge, given=lengths)
         # A real-valued query is weighted by the bits' weights too; the scores are right as they are, so take them out.
-        if self.coupling_ == 1:
-            book = self._weighted_by_length(book)
         mean_weight = max(float(np.abs(book.weights).mean()), 1e-12)
-        least = 0.1 if self.coupling_ < 1 else 1e-9
+        least = 0.1 if weighting else 1e-9
         self.rescale(1 / np.maximum(book.weights / mean_weight, least), np.zeros(n_bits))
         with stage("recall of held-out rows"):
             self.recall_ = self._measure(X, held, codes, book.weights) if len(held) else None
@@ -118,10 +127,10 @@ class Rebuilding(HashFunction):
 
     def bits(self, X) -> np.ndarray:
         """The codes as floats, float32 (n, n_bits)."""
-        return in_parts(X, lambda rows: self._chosen(self._agreement(rows)), len(self.scale_))
+        return in_parts(X, lambda rows: self._chosen(rows, self._agreement(rows)), len(self.scale_))
 
     def project(self, X) -> np.ndarray:
-        """Scores whose signs are the codes.
+        """Scores whose signs are the codes, for items whose codes must follow from their scores; see `queries`.
 
         The score of a real-valued query would be its agreement with each atom, and what decided its bit is that less
         the pull of the other bits. Half the pull and half the shift of the origin are taken off, which was best on
@@ -134,7 +143,7 @@ class Rebuilding(HashFunction):
 
         def scores(rows):
             agreement = self._agreement(rows)
-            codes = self._chosen(agreement)
+            codes = self._chosen(rows, agreement)
             agreement -= shift
             agreement -= codes @ pull
             agreement *= codes
@@ -145,12 +154,12 @@ class Rebuilding(HashFunction):
         return in_parts(X, scores, len(self.scale_))
 
     def queries(self, X) -> np.ndarray:
-        """Scores of real-valued queries. Their signs are not the codes where `products_rank_` and the coupling is full.
+        """Scores of real-valued queries: the inner product of a query with what each bit adds to a rebuilt vector.
 
-        Codes that rebuild best have bits that are wrong alone and right together, so no score with their signs ranks
-        well. A query is then its inner product with what each bit adds to a rebuilt vector.
+        Their signs are not always the codes: bits that look at one another are wrong alone and right together. Models
+        saved before 1.0 have scores with the signs of their codes.
         """
-        if self._coupling() < 1 or not getattr(self, "products_rank_", False):
+        if not hasattr(self, "layers_") and (self._coupling() < 1 or not getattr(self, "products_rank_", False)):
             return self.project(X)
         return in_parts(X, lambda rows: (rows - self.origin_) @ (self.decoder_.T * self.scale_), len(self.scale_))
 
@@ -181,34 +190,41 @@ class Rebuilding(HashFunction):
         """Axes from all rows, atoms from `rows`; the points of all rows."""
         self.mean_, axes = scaled_axes(X, n_bits, self.gain)
         points = in_parts(X, lambda part: (part - self.mean_) @ axes, axes.shape[1])
-        origin, missed = nearest_by_product(points)
-        self.products_rank_ = missed < _MISSED
-        full = self.products_rank_ and (self.nested or n_bits >= 2 * X.shape[1])
+        origin = nearest_by_product(points) if self.metric == "l2" else -(self.mean_ @ axes)
+        full = self.nested or n_bits > 1.5 * X.shape[1]
         self.coupling_ = float(self.coupling) if self.coupling != "auto" else 1.0 if full else _COUPLING
-        self.levels_ = self.coupling_ == 1 and not self.nested and n_bits > X.shape[1]
+        self.layers_ = self.coupling_ == 1 and not self.nested and n_bits > points.shape[1]
         self.sizes_ = stage_sizes(n_bits, self.nested)
-        if self.levels_:
-            C, self.unexplained_ = levelled_atoms(points[rows], n_bits, self.n_iter, rng)
+        mean_square = squares(points[rows]) / len(points[rows])
+        aligned = self.radial > 0 and self.gain == 1 and not self.nested
+        radial = Radial(self.radial, origin, mean_square, self.metric == "ip") if aligned else None
+        if self.layers_:
+            first, self.sizes_, C, self.unexplained_ = layered_atoms(points[rows], n_bits, self.n_iter, radial, rng)
+            self.first_directions_ = np.ascontiguousarray(axes @ first.T)
+            self.first_overlaps_ = overlaps_of(first)
         else:
-            C, self.unexplained_ = staged_atoms(points[rows], self.sizes_, self.coupling_, self.n_iter, rng)
+            C, self.unexplained_ = staged_atoms(points[rows], self.sizes_, self.coupling_, self.n_iter, rng, radial)
         unscaled = axes / np.square(axes).sum(axis=0)
-        # Rebuilt vectors are shorter than what they stand for by the share that is not rebuilt, and so is the shift.
-        self.origin_ = self.mean_ + unscaled @ origin * np.float32(1 - self.unexplained_[-1])
+        left = self.unexplained_[-1]
+        self.origin_ = np.zeros_like(self.mean_)
+        if self.metric == "l2":
+            self.origin_ = self.mean_ + unscaled @ origin * np.float32(origin_factor(left))
         self.shift_ = origin @ C.T / 2
         self.directions_ = np.ascontiguousarray(axes @ C.T)  # (d, b): scores straight from features
         self.offsets_ = self.mean_ @ self.directions_
         self.overlaps_ = overlaps_of(C)
         self.scale_ = np.ones(n_bits, dtype=np.float32)
         self.decoder_ = C @ unscaled.T
+        if radial is not None:
+            terms = radial.terms(C, left)
+            self.radial_root_, self.radial_constant_, self.radial_shift_ = terms.root, terms.constant, terms.shift
         return points
 
-    def _weighted_by_length(self, book):
-        """The book with each bit weighted by its atom's squared length, for any prefix alike.
-
-        Regression gives a weight of 0 to bits that other bits outweigh, and real-valued queries need every bit.
-        """
+    def _squared_lengths(self) -> np.ndarray:
+        """Of the atoms, at most 1. Regression would give no weight to bits that others outweigh; queries need all."""
         lengths = np.square(self.decoder_, dtype=np.float64).sum(axis=1)
-        return replace(book, weights=np.maximum(lengths / lengths.max(), 1e-6), scheme="greedy")
+        found: np.ndarray = np.maximum(lengths / max(lengths.max(), 1e-30), 1e-6)
+        return found
 
     def _agreement(self, rows):
         """How much each atom agrees with centred rows, (n, b)."""
@@ -216,12 +232,19 @@ class Rebuilding(HashFunction):
         agreement -= self._offsets()
         return agreement
 
-    def _chosen(self, agreement):
+    def _chosen(self, rows, agreement):
         """The codes of rows by their agreement with each atom."""
-        if getattr(self, "levels_", False):
-            return levelled_codes(agreement, self.overlaps_)
         sizes = getattr(self, "sizes_", [agreement.shape[1]])
-        return staged_codes(agreement, self.overlaps_, self._coupling(), sizes)
+        if not getattr(self, "layers_", False) and len(sizes) > 1:
+            return staged_codes(agreement, self.overlaps_, self._coupling(), sizes)
+        start, centred = None, rows - self.mean_
+        if getattr(self, "layers_", False):
+            start = staged_codes(centred @ self.first_directions_, self.first_overlaps_, 1.0, sizes)
+        radial = None
+        if hasattr(self, "radial_root_"):
+            terms = RadialTerms(self.radial_root_, self.radial_shift_, self.radial_constant_)
+            radial = terms, (centred * (centred / 2 if self.metric == "l2" else rows)).sum(axis=1)
+        return choose_codes(agreement, self.overlaps_, self._coupling(), start=start, sweeps=SWEEPS, radial=radial)
 
     def _measure(self, X, held, codes, weights):
         rows = X - self.mean_
@@ -231,7 +254,8 @@ class Rebuilding(HashFunction):
             part = slice(start, start + _ROWS)
             total += squares(rows[part])
             left += squares(rows[part] - codes[part].astype(np.float32) @ self.decoder_)
-        return estimate_recall(rows[held], rows, scores, codes, unexplained=left / total, own=held)
+        queries = X[held] if self.metric == "ip" else rows[held]
+        return estimate_recall(queries, rows, scores, codes, unexplained=left / total, own=held, metric=self.metric)
 
     def _coupling(self) -> float:
         return getattr(self, "coupling_", self.coupling)  # models saved before there was "auto" have the number alone
@@ -244,6 +268,10 @@ class Rebuilding(HashFunction):
         need_positive(gain=self.gain)
         if self.coupling != "auto" and (isinstance(self.coupling, (bool, str)) or not 0 <= self.coupling <= 1):
             raise ValueError(f"coupling must be a number from 0 to 1, found {self.coupling!r}.")
+        if self.metric not in ("l2", "ip"):
+            raise ValueError(f"metric must be 'l2' or 'ip', found {self.metric!r}.")
+        if not 0 <= self.radial < np.inf:
+            raise ValueError(f"radial must be a number of at least 0, found {self.radial!r}.")
         if self.gain < 1:
             raise ValueError(f"gain must be at least 1, which leaves the features as they are; found {self.gain!r}.")
 
