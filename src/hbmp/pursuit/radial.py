@@ -10,10 +10,10 @@ the choice of a code pays, beside the squared error,
     ŷ    rebuilt   (n, m)   Σ_k u_k c_k
     a    origin    (m,)     from which products rank as distances do (`axes`), times f
     D    share of the points' squared length that is not rebuilt
-    f    (1 - 2D) / (1 - D), or 0 where that is negative
+    f    (1 - D)², the best of several powers on training rows
 
 Rebuilt vectors are least-squares estimates, so the mean of y·ŷ is 1 - D of the mean squared length. That gives the
-constant, ½ - D of it; and for points of equal length the factor of the origin.
+constant, ½ - D of it. Coarse codes say little about lengths, so the origin and the whole term fade by f.
 
 Reference: Guo et al., Accelerating Large-Scale Inference with Anisotropic Vector Quantization, ICML 2020: errors along
 the row weigh more.
@@ -76,4 +76,4 @@ class Radial:
 
 def origin_factor(unexplained: float) -> float:
     """How much of the origin remains for rebuilt vectors that leave this share."""
-    return max(0.0, (1 - 2 * unexplained) / max(1 - unexplained, 1e-6))
+    return (1 - unexplained) ** 2
