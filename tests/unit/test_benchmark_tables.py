@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
     [
         ("search", "search.md", "measured"),
         ("database", "database.md", "measured"),
+        ("rescoring", "search.md", "rescoring"),
         ("fits", "compare.md", "measured"),
         ("training", "images.md", "measured"),
         ("image_recipe", "images.md", "recipe"),
