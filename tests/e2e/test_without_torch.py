@@ -35,7 +35,7 @@ def without_torch(program: str, *arguments) -> dict:
     command = [sys.executable, "-c", HIDE_TORCH + program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_everything_is_imported_and_searched_without_torch():
@@ -53,6 +53,25 @@ print(json.dumps({"ids": ids[:, 0].tolist(), "score": score, "torch": "torch" in
     assert found["ids"] == [0, 1, 2, 3, 4]
     assert 0.2 < found["score"] < 0.5
     assert found["torch"] is False
+
+
+def test_texts_are_searched_and_duplicates_found_without_torch(tmp_path):
+    found = without_torch(
+        """
+from hbmp.app import cli
+words = ["a red shoe", "a blue shoe", "a wireless router", "a camera lens", "a bag", "a lamp"]
+texts = [f"{word} number {number}" for number in range(20) for word in words]
+open(sys.argv[1] + ".csv", "w").write("text\\n" + "\\n".join(texts) + "\\n")
+fitted = cli.main(["fit", sys.argv[1] + ".csv", "--bits", "64", "-o", sys.argv[1], "--json"])
+model = hbmp.load(sys.argv[1])
+database = hbmp.Database.build(model, texts, path=sys.argv[1] + ".db", vectors="float16")
+distances, ids = database.search(["a wireless router number 3"], 1, rescore=50)
+removed = len(hbmp.deduplicate(np.concatenate([X, X[:3]]), threshold=0.99).removed)
+print(json.dumps({"text": texts[ids[0, 0]], "removed": removed, "torch": "torch" in sys.modules}))
+""",
+        tmp_path / "model",
+    )
+    assert found == {"text": "a wireless router number 3", "removed": 3, "torch": False}
 
 
 def test_methods_without_gradients_give_the_same_codes(tmp_path):
