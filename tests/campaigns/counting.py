@@ -69,6 +69,24 @@ class Tally:
         }
 
 
+def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The results of two runs of one campaign as one; they must have had different seeds or numbers."""
+    outcomes = {case: Counter(counts) for case, counts in one["outcomes"].items()}
+    for case, counts in other["outcomes"].items():
+        outcomes.setdefault(case, Counter()).update(counts)
+    sums = {name: round(one[name] + other[name], 1) for name in ("attacks", "seconds")}
+    most = max(one["memory_growth_mb"], other["memory_growth_mb"])
+    seeds = sorted({*_listed(one["seed"]), *_listed(other["seed"])})
+    kept = {"outcomes": {case: dict(sorted(outcomes[case].items())) for case in sorted(outcomes)}, "seed": seeds}
+    broken = [*one["broken"], *other["broken"]]
+    absent = other["absent"] if one["absent"] else ""
+    return {**other, **sums, **kept, "memory_growth_mb": most, "broken": broken, "absent": absent}
+
+
+def _listed(seed: int | list[int]) -> list[int]:
+    return seed if isinstance(seed, list) else [seed]
+
+
 def run(name: str, *, seed: int = 0, most: int = sys.maxsize, seconds: float = float("inf"), first: int = 0) -> Tally:
     """Make attacks of one campaign until there are `most` or the time is over."""
     module = importlib.import_module(name)

@@ -61,11 +61,13 @@ def answer(question: dict[str, Any]) -> list[tuple[str, str]]:
         before = forking.in_child(_prepared, writer)
         n_events = _events_of(name, writer, Path(folder))
         event = 1 + question["choice"][1] % n_events
-        outcome = _attacked(writer, mode, event)
+        outcome, said = _attacked(writer, mode, event)
         where = f"{name}, {MODES[mode]} at event {event} of {n_events}"
         after, found = forking.in_child(_afterwards, writer)
         if after not in (before, writer.new, *writer.between):
             raise Broken(f"{where} ({outcome}): found {after!r}, neither {before!r} nor {writer.new!r}")
+        if not writer.is_true(said, after):
+            raise Broken(f"{where}: it said {said!r}, and there is {after!r}")
         left = sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
         if found != writer.new:
             raise Broken(f"{where} ({outcome}): the next write gave {found!r}; there are {left}")
@@ -73,6 +75,17 @@ def answer(question: dict[str, Any]) -> list[tuple[str, str]]:
             raise Broken(f"{where} ({outcome}): the next write left {left}, expected {writer.files}")
     state = "new" if after == writer.new else "previous" if after == before else "part"
     return [(f"{name}, {MODES[mode]}", f"{outcome}, then {state}")]
+
+
+def warm_up() -> None:
+    """Let every writer import what it needs, so that no child has to."""
+    writers.warm_up()
+    for kind in writers.WRITERS.values():
+        with tempfile.TemporaryDirectory(prefix="hbmp-kill-") as folder:
+            writer = kind(Path(folder))
+            writer.prepare()
+            writer.write()
+            writer.read()
 
 
 _EVENTS: dict[str, int] = {}
@@ -102,31 +115,32 @@ def _count(writer: Any) -> int:
     return int(library.events())
 
 
-def _attacked(writer: Any, mode: int, event: int) -> str:
-    """How the writer ended."""
+def _attacked(writer: Any, mode: int, event: int) -> tuple[str, str]:
+    """How the writer ended, and what it said to an interrupt."""
     try:
-        return str(forking.in_child(_write_under_attack, writer, mode, event))
+        outcome, said = forking.in_child(_write_under_attack, writer, mode, event)
+        return outcome, said
     except forking.Died as error:
         if error.signal != signal.SIGKILL:
             raise Broken(f"the writer died of signal {error.signal}") from error
-        return "killed"
+        return "killed", ""
 
 
-def _write_under_attack(writer: Any, mode: int, event: int) -> str:
+def _write_under_attack(writer: Any, mode: int, event: int) -> tuple[str, str]:
     library = _library()
     library.arm(os.fsencode(writer.folder), mode + 2, event)
     try:
         writer.write()
-    except KeyboardInterrupt:
-        return "interrupted"
+    except KeyboardInterrupt as error:
+        return "interrupted", str(error)
     except Exception as error:
         library.arm(b"", 0, 0)
         if not isinstance(error, OSError) or error.filename is None:  # else: "[Errno 28] No space left: FILE"
             sentence(error)
-        return "refused"
+        return "refused", ""
     finally:
         library.arm(b"", 0, 0)
-    return "finished"
+    return "finished", ""
 
 
 def _prepared(writer: Any) -> Any:
@@ -148,4 +162,4 @@ def _or_error(step: Callable[[], Any]) -> Any:
 
 
 if __name__ == "__main__":
-    forking.serve(answer, writers.warm_up)
+    forking.serve(answer, warm_up)

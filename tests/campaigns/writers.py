@@ -47,10 +47,15 @@ def command(*words: str) -> None:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(list(words))
     if status == 130:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(err.getvalue().strip())
     if status:
         kind = ValueError if status == 2 else RuntimeError
         raise kind(err.getvalue().strip())
+
+
+def lengths(texts: list[str]) -> list[list[int]]:
+    """An encoder of one's own."""
+    return [[len(text), 1] for text in texts]
 
 
 class Writer:
@@ -81,6 +86,10 @@ class Writer:
         """Write once more without an attack, and read."""
         self.write()
         return self.read()
+
+    def is_true(self, said: str, found: Any) -> bool:
+        """Whether what an interrupted writer said fits what is there."""
+        return "to continue" not in said or found != self.new
 
 
 class FirstModel(Writer):
@@ -134,7 +143,10 @@ class Fit(FirstModel):
 
     def write(self) -> None:
         """Fit and save."""
-        words = ["--method", "lsh", "--bits", "16", "--holdout", "0", "-o", str(self.place)]
+        self._fit("16")
+
+    def _fit(self, bits: str) -> None:
+        words = ["--method", "lsh", "--bits", bits, "--holdout", "0", "-o", str(self.place)]
         command("fit", str(self.folder / "x.npy"), *words)
 
     def read(self) -> Any:
@@ -142,6 +154,25 @@ class Fit(FirstModel):
         bits = super().read()
         card = self.place / "card.md"
         return None if bits is None else (bits, card.exists() and "hbmp fit" in card.read_text(encoding="utf-8"))
+
+    def is_true(self, said: str, found: Any) -> bool:
+        """Whether it tells a saved model from a lost one."""
+        return not said or ("The model is saved" in said) == (found is not None and found[0] == 16)
+
+
+class FitAgain(Fit):
+    """`hbmp fit -o` over a model with its card."""
+
+    between = ((16, False), (8, False))
+
+    def prepare(self) -> None:
+        """Fit the former model."""
+        super().prepare()
+        self._fit("8")
+
+    def write(self) -> None:
+        """Fit and replace it."""
+        self._fit("16")
 
 
 class SavedIndex(Writer):
@@ -183,6 +214,82 @@ class EncodedArray(Writer):
         codes = np.load(self.folder / "codes.npy")
         good = np.array_equal(codes, CODES[8] if codes.shape[1] == 8 else lsh(16).transform(X))
         return codes.shape[1] if good else "other codes"
+
+
+class Features(Writer):
+    """`hbmp features`, in blocks; a run that was stopped is resumed."""
+
+    new = "right"
+    files = ("texts.txt", "x.npy")
+
+    def prepare(self) -> None:
+        """Write the texts."""
+        (self.folder / "texts.txt").write_text("".join(f"{'a' * (n % 97)}\n" for n in range(2500)), encoding="utf-8")
+
+    def write(self) -> None:
+        """Encode them, with a note of progress after each block."""
+        from hbmp.app import featuring
+
+        featuring._SECONDS = -1
+        words = ["--encoder", "writers:lengths", "-o", str(self.folder / "x.npy")]
+        command("features", str(self.folder / "texts.txt"), *words)
+
+    def read(self) -> Any:
+        """Whether the vectors are right."""
+        if not (self.folder / "x.npy").exists():
+            return None
+        expected = lengths(["a" * (n % 97) for n in range(2500)])
+        return "right" if np.array_equal(np.load(self.folder / "x.npy"), expected) else "wrong"
+
+
+class Exported(Writer):
+    """`hbmp export` over a file."""
+
+    new = 41
+    files = ("codes.csv", "shop.db")
+
+    def prepare(self) -> None:
+        """Build a database, and write another file."""
+        hbmp.Database.build(lsh(16), X, path=self.folder / "shop.db").close()
+        (self.folder / "codes.csv").write_text("old\n", encoding="utf-8")
+
+    def write(self) -> None:
+        """Export the codes."""
+        command("export", str(self.folder / "shop.db"), "--to", "hex", "-o", str(self.folder / "codes.csv"))
+
+    def read(self) -> Any:
+        """The number of lines, all of them whole."""
+        lines = (self.folder / "codes.csv").read_text(encoding="utf-8").splitlines()
+        return len(lines) if all(len(line.rpartition(",")[2]) == 4 for line in lines[1:]) else "cut"
+
+
+class Checkpoint(Writer):
+    """A checkpoint over an earlier one."""
+
+    new = 2.0
+    files = ("training.safetensors",)
+
+    def prepare(self) -> None:
+        """Save the first."""
+        self._save(1.0)
+
+    def write(self) -> None:
+        """Save the second."""
+        self._save(2.0)
+
+    def read(self) -> Any:
+        """The value in it."""
+        return self._place().load()["weights"][0].mean().item()
+
+    def _save(self, value: float) -> None:
+        import torch
+
+        self._place().save({"weights": [torch.full((500,), value)]})
+
+    def _place(self) -> Any:
+        from hbmp._training.checkpoints import Checkpoints
+
+        return Checkpoints(self.folder, {"loss": "hinge"})
 
 
 class EncodedParts(Writer):
@@ -362,9 +469,13 @@ WRITERS = {
     "first model": FirstModel,
     "next model": NextModel,
     "hbmp fit": Fit,
+    "hbmp fit over a model": FitAgain,
     "index": SavedIndex,
     "hbmp encode": EncodedArray,
     "encode_dataset": EncodedParts,
+    "hbmp features": Features,
+    "hbmp export": Exported,
+    "checkpoint": Checkpoint,
     "whole file": TextFile,
     "result line": ResultLine,
     "first database": BuiltDatabase,

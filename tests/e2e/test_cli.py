@@ -117,11 +117,11 @@ INTERRUPTED = {
     "fit x.npy -o m": "Interrupted. No model was saved. The same command starts from the beginning.",
     "fit x.npy -o old": "Interrupted. No model was saved, and the earlier one is unchanged. The same command starts",
     'fit p -o m --set function=["network",{"checkpoint":"ck"}]': "continue from the checkpoint in ck.",
-    "encode m x.npy -o codes.npy": "Interrupted. Nothing was written. Codes in a folder",
+    "encode m x.npy -o codes.npy": "Interrupted. codes.npy is as it was, or whole. Parquet parts",
     "encode m x.npy -o codes": "Interrupted. Run the same command again to continue.",
-    "features t.csv -o new.npy": "Interrupted. Nothing was written.",
+    "features t.csv -o new.npy": "Interrupted. new.npy is as it was, or whole.",
     "features t.csv -o x.npy": "Interrupted. Run the same command again to continue from the vectors in x.npy.part.",
-    "index m x.npy -o db": "Interrupted. Nothing was written.",
+    "index m x.npy -o db": "Interrupted. db is as it was, or whole.",
     "index m p -o photos": "Interrupted. Run the same command again to continue.",
     "add db x.npy": "Interrupted. Either all of the items are in db, or none.",
     "remove db 3": "Interrupted. Either all of these items are removed from db, or none.",
@@ -135,7 +135,7 @@ def test_an_interrupt_says_what_was_kept(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for folder in ("old", "ck", "photos.parts"):
         (tmp_path / folder).mkdir()
-    for file in ("old/model.json", "ck/training.safetensors", "x.npy.part.json"):
+    for file in ("old/model.json", "ck/training.safetensors", "x.npy.part", "x.npy.part.json"):
         (tmp_path / file).touch()
     words = shlex.split(line, posix="[" not in line)
     command = importlib.import_module(f"hbmp.app.commands.{words[0]}")
@@ -158,12 +158,20 @@ def test_an_interrupted_fit_tells_a_saved_model_from_a_lost_one(tmp_path, monkey
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
+    def full_disk(*_):
+        raise OSError(28, "No space left on device", "m/card.md")
+
     monkeypatch.chdir(tmp_path)
     words = ["fit", "digits", "--method", "lsh", "--bits", "8", "--holdout", "0", "-o", "m"]
     with monkeypatch.context() as patch:
         patch.setattr(card, "write_card", interrupted)
         assert cli.main(words) == 130
     assert capsys.readouterr().err == "Interrupted. The model is saved in m; its card is not finished.\n"
+    with monkeypatch.context() as patch:
+        patch.setattr(card, "write_into_place", full_disk)
+        assert cli.main(words) == 2
+    told = capsys.readouterr().err
+    assert told == "The model is saved in m, but its card cannot be written: No space left on device.\n"
     before = hbmp.load("m").get_params()
     monkeypatch.setattr(LSH, "_fit", interrupted)
     assert cli.main(words) == 130

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -333,3 +334,14 @@ def test_an_open_database_that_is_replaced_encodes_with_the_new_model(tmp_path):
     expected = Database.build(models[1], X).search(X[:5], 3)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_a_new_file_that_cannot_be_opened_is_a_sentence(tmp_path, monkeypatch):
+    from hbmp.database import database_file
+
+    def refuse(*_, **__):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(database_file.sqlite3, "connect", refuse)
+    with pytest.raises(OSError, match=r"new\.db cannot be opened \(unable to open database file\)\."):
+        database_file.DatabaseFile.create(tmp_path / "new.db")

@@ -56,8 +56,8 @@ class DatabaseFile:
         store = cls.__new__(cls)
         store.path, store.lock = None if path is None else Path(os.path.abspath(path)), threading.RLock()
         store.name = "the database" if path is None else str(path)
-        store._connection = _open(":memory:" if path is None else str(path))
         with store._sentences():
+            store._connection = _open(":memory:" if path is None else str(path))
             for pragma in ("journal_mode = OFF", "synchronous = OFF"):  # a failed build is thrown away as a whole
                 store.rows(f"PRAGMA {pragma}")
             store._connection.executescript(

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
 def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
     if options.output.endswith(".npy"):
-        return "Nothing was written. Codes in a folder of Parquet parts can be continued: -o with another ending."
+        return f"{options.output} is as it was, or whole. Parquet parts can be continued: -o with another ending."
     return "Run the same command again to continue."
 
 

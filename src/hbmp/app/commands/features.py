@@ -83,8 +83,8 @@ def kept(options: argparse.Namespace) -> str:
     from pathlib import Path
 
     part = f"{options.output}.part"
-    if not Path(f"{part}.json").exists():
-        return "Nothing was written."
+    if not (Path(part).exists() and Path(f"{part}.json").exists()):
+        return f"{options.output} is as it was, or whole."
     return f"Run the same command again to continue from the vectors in {part}."
 
 

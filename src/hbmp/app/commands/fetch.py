@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def kept(options: argparse.Namespace) -> str:
     """What an interrupted run leaves, in words."""
-    return "Nothing was written." if options.pack_images is not None else "Run the same command again to continue."
+    return "Run the same command again" + (" to continue." if options.pack_images is None else ".")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -101,7 +101,12 @@ def run(options: argparse.Namespace) -> None:
     found = evaluate(model, X, y, cutoff=options.cutoff, **drawn, **about) if len(rows) < len(X) else None
     model.save(options.output)
     command = shlex.join(["hbmp", *options.words])
-    card = write_card(options.output, model, data, found, fit_seconds=seconds, n_train=len(rows), command=command)
+    try:
+        card = write_card(options.output, model, data, found, fit_seconds=seconds, n_train=len(rows), command=command)
+    except OSError as error:
+        raise OSError(
+            f"The model is saved in {options.output}, but its card cannot be written: {error.strerror or error}."
+        ) from error
     if options.json:
         done = {"model": options.output, "card": str(card), "rows": len(rows), "fit_seconds": round(seconds, 3)}
         print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))

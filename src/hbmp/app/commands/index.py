@@ -90,7 +90,7 @@ def kept(options: argparse.Namespace) -> str:
     from pathlib import Path
 
     resumable = Path(f"{options.output}.parts").is_dir()
-    return "Run the same command again to continue." if resumable else "Nothing was written."
+    return "Run the same command again to continue." if resumable else f"{options.output} is as it was, or whole."
 
 
 def _extras(database: Database) -> str:
