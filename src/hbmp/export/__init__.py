@@ -240,7 +240,7 @@ def _statements(codes: NDArray[np.int8], ids: NDArray[np.int64], name: str, step
         rows = zip(ids[start : start + step].tolist(), codes[start : start + step].tolist(), strict=True)
         values = ",\n".join(f"({number}, B'{_digits(code)}', '{code}')" for number, code in rows)
         yield (
-            f"INSERT INTO {name} (id, code, signs) VALUES\n{values}\n"
+            f"INSERT INTO {name} (id, code, signs) VALUES\n{values}\n"  # nosec B608 - checked names, bound values
             "ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs;"
         )
     # Indexes last, built over all rows at once, under the names that PostgreSQL would choose.

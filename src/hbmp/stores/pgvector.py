@@ -170,7 +170,7 @@ class PGVector(Store):
                 source = "hbmp_incoming JOIN hbmp_values USING (id)"
             self._run(
                 cursor,
-                f"INSERT INTO {{table}} (id, code, signs{{names}}) SELECT id, code, signs{{names}} FROM {source} "
+                f"INSERT INTO {{table}} (id, code, signs{{names}}) SELECT id, code, signs{{names}} FROM {source} "  # nosec B608 - checked names, bound values
                 "ORDER BY id ON CONFLICT (id) DO UPDATE SET code = excluded.code, signs = excluded.signs{updates}",
             )
             if self.index == "hnsw":
@@ -188,7 +188,7 @@ class PGVector(Store):
         def delete(cursor: Any) -> int:
             self._lock_for_writing(cursor)
             rows = "SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
-            return int(self._run(cursor, f"DELETE FROM {{table}} WHERE id IN ({rows})", values=[ids.tolist()]).rowcount)
+            return int(self._run(cursor, f"DELETE FROM {{table}} WHERE id IN ({rows})", values=[ids.tolist()]).rowcount)  # nosec B608 - checked names, bound values
 
         return self._in_one_go(delete)
 
@@ -237,7 +237,7 @@ class PGVector(Store):
     ) -> list[Neighbours]:
         # Materialised, so that the planner parses the text of a query only once.
         statement = (
-            "WITH query AS MATERIALIZED "
+            "WITH query AS MATERIALIZED "  # nosec B608 - checked names, bound values
             f"(SELECT row, {parsed} FROM unnest(%s::text[]) WITH ORDINALITY AS given(text, row)) "
             "SELECT query.row, item.id, item.distance FROM query CROSS JOIN LATERAL "
             f"(SELECT id, {distance} AS distance FROM {{table}} {{where}} ORDER BY {distance} LIMIT %s) AS item "

