@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib
 import json
 import os
 import sys
@@ -75,6 +76,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(counting.CAMPAIGNS)} (default: all)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="for all campaigns together")
     parser.add_argument("--attacks", type=int, default=sys.maxsize, help="at most, for each campaign")
+    parser.add_argument("--slice", action="store_true", help="the attacks that run with the tests")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first attack (default: 0)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the results as JSON")
@@ -91,8 +93,8 @@ def main() -> int:
         return 0
     names = options.names or list(counting.CAMPAIGNS)
     unknown = sorted(set(names) - set(counting.CAMPAIGNS))
-    if unknown or (options.minutes == float("inf") and options.attacks == sys.maxsize):
-        parser.error(f"no campaign {unknown[0]}" if unknown else "give --minutes, --attacks or both")
+    if unknown or (options.minutes == float("inf") and options.attacks == sys.maxsize and not options.slice):
+        parser.error(f"no campaign {unknown[0]}" if unknown else "give --minutes, --attacks or --slice")
     results = []
     for name in names:
         results.append(_run(name, options, 60 * options.minutes / len(names)))
@@ -118,7 +120,8 @@ def _write(path: Path, results: list[dict[str, Any]], *, fresh: bool) -> None:
 
 def _run(name: str, options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     print(f"{name} …", file=sys.stderr, flush=True)
-    tally = counting.run(name, seed=options.seed, most=options.attacks, seconds=seconds, first=options.first)
+    most = min(options.attacks, importlib.import_module(name).SLICE if options.slice else sys.maxsize)
+    tally = counting.run(name, seed=options.seed, most=most, seconds=seconds, first=options.first)
     for one in tally.broken:
         print(f"{name} --seed {options.seed} --first {one['number']}: {one['why']}\n", file=sys.stderr)
     return tally.as_json()

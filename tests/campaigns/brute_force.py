@@ -17,6 +17,7 @@ from hbmp import hamming, metrics
 TITLE = "`Index` and metrics against brute force"
 PROMISE = "equal results, ties included, or one sentence where float32 cannot hold the distances"
 GOAL = 100_000
+SLICE = 300
 _BITS = (1, 2, 5, 8, 9, 16, 31, 48, 64, 65, 128, 200)
 _SCALES = (1.0, 1.0, 1.0, 1e-3, 1e5, 1e30, 1e-30, 1e-310)
 

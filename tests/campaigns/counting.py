@@ -1,8 +1,8 @@
 """What all campaigns share: numbered attacks, each with a seed of its own, counts of outcomes, and broken promises.
 
-A campaign is a module with a `TITLE`, a `PROMISE`, a `GOAL` (attacks of a nightly run) and a context manager
-`attacks(folder)` that gives a function: number of the attack and its generator in, (case, outcome) pairs out. It raises
-`Broken` where a promise does not hold, and `Absent` where the machine lacks a part.
+A campaign is a module with a `TITLE`, a `PROMISE`, a `GOAL` (attacks of a nightly run), a `SLICE` (attacks with the
+tests) and a context manager `attacks(folder)` that gives a function: number of the attack and its generator in, pairs
+of case and outcome out. It raises `Broken` where a promise does not hold, and `Absent` where the machine lacks a part.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ class Tally:
             "title": module.TITLE,
             "promise": module.PROMISE,
             "goal": module.GOAL,
+            "slice": module.SLICE,
             "seed": self.seed,
             "attacks": self.attacks,
             "seconds": round(self.seconds, 1),
@@ -123,11 +125,13 @@ def generator(seed: int, number: int) -> np.random.Generator:
 
 
 def megabytes() -> float:
-    """Resident memory of this process."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        return 0.0
+    """Resident memory of this process and of the one that forks children."""
+    forking = sys.modules.get("forking")
+    process = None if forking is None else forking.SERVER.process
+    pages = 0
+    for name in ("self", *(() if process is None else (process.pid,))):
+        with suppress(OSError):
+            pages += int(Path(f"/proc/{name}/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize() / 2**20
 
 

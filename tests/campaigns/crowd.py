@@ -24,6 +24,7 @@ import hbmp
 TITLE = "A crowd of 32 clients at `hbmp serve`"
 PROMISE = "right answers, refusals as JSON sentences, no status 500, no traceback, flat memory"
 GOAL = 100_000
+SLICE = 128
 _CLIENTS = 32
 _EACH = 4  # requests of a client in one attack
 _ITEMS = 2000

@@ -12,7 +12,6 @@ from typing import Any
 
 import forking
 import numpy as np
-import writers
 from counting import Broken, generator, sentence
 from formats import FORMATS, Format
 from more_formats import MORE
@@ -20,6 +19,7 @@ from more_formats import MORE
 TITLE = "Files with damaged bytes"
 PROMISE = "the same answer or one sentence; never another answer where a checksum exists; no crash"
 GOAL = 100_000
+SLICE = 500
 ALL = {**FORMATS, **MORE}
 _BATCH = 25  # files damaged by one child
 _EDGE = 400  # bytes at both ends that are damaged more often: there are the headers
@@ -28,8 +28,7 @@ _EDGE = 400  # bytes at both ends that are damaged more often: there are the hea
 @contextmanager
 def attacks(folder: Path) -> Iterator[Callable[..., Any]]:
     """Attacks of a process that damages files of one format in a child."""
-    with forking.server("damage") as ask:
-        yield lambda number, rng: ask({"number": number, "seed": rng.integers(2**31, size=4).tolist()})
+    yield lambda number, rng: forking.SERVER.ask("damage", number, seed=rng.integers(2**31, size=4).tolist())
 
 
 def answer(question: dict[str, Any]) -> list[tuple[str, str]]:
@@ -111,7 +110,3 @@ def damage(whole: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
     else:
         damaged += rng.bytes(length)
     return bytes(damaged), f"{kind} at {at}"
-
-
-if __name__ == "__main__":
-    forking.serve(answer, writers.warm_up)

@@ -18,13 +18,13 @@ from typing import Any
 
 import forking
 import numpy as np
-import writers
 from counting import Broken, generator, sentence
 from forgers import FORGERS
 
 TITLE = "Forged files with right checksums"
 PROMISE = "an answer or one sentence; no code runs, nothing outside is written, no crash, no hang"
 GOAL = 20_000
+SLICE = 70
 _BATCH = 10  # files forged in one child
 _SECONDS = 60  # for one file
 _MEMORY = 6 << 30
@@ -33,8 +33,7 @@ _MEMORY = 6 << 30
 @contextmanager
 def attacks(folder: Path) -> Iterator[Callable[..., Any]]:
     """Attacks of a process that forges files of one kind in a child."""
-    with forking.server("forged") as ask:
-        yield lambda number, rng: ask({"number": number, "seed": rng.integers(2**31, size=4).tolist()})
+    yield lambda number, rng: forking.SERVER.ask("forged", number, seed=rng.integers(2**31, size=4).tolist())
 
 
 def answer(question: dict[str, Any]) -> list[tuple[str, str]]:
@@ -77,7 +76,3 @@ def _one(name: str, rng: np.random.Generator) -> str:
         if os.listdir(place) != ["box"] or (folder / "PWNED").exists():
             raise Broken(f"{name}: code ran, or a file was written outside")
         return outcome
-
-
-if __name__ == "__main__":
-    forking.serve(answer, writers.warm_up)

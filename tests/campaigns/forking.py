@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import pickle
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,31 +26,48 @@ class Died(Exception):
         self.signal = signal
 
 
-@contextmanager
-def server(module: str, environment: dict[str, str] | None = None) -> Iterator[Callable[[dict[str, Any]], Any]]:
-    """Start a module of this folder as a process that calls `serve`; gives a function from question to answer."""
-    words = [sys.executable, "-W", "ignore::DeprecationWarning", str(_HERE / f"{module}.py")]
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})}
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+class Server:
+    """The process of `attacked.py`, started when it is first asked and again where it has ended."""
 
-        def ask(question: dict[str, Any]) -> list[tuple[str, str]]:
-            process.stdin.write(json.dumps(question) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            if not line:
-                raise Broken(f"the process ended with {process.wait()} at {question}")
-            found = json.loads(line)
-            if "broken" in found:
-                raise Broken(found["broken"])
-            return [(case, outcome) for case, outcome in found["outcomes"]]
+    def __init__(self) -> None:
+        self.process: Any = None
+        self.library: str | None = None  # preloaded, to count file events
 
-        try:
-            yield ask
-        finally:
-            process.stdin.close()
-            process.wait(timeout=60)
+    def ask(self, campaign: str, number: int, **more: Any) -> list[tuple[str, str]]:
+        """The outcomes of one question."""
+        if self.process is None:
+            self._start()
+        question = {"campaign": campaign, "number": number, **more}
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            ended, self.process = self.process.wait(), None
+            raise Broken(f"the process ended with {ended} at {question}")
+        found = json.loads(line)
+        if "broken" in found:
+            raise Broken(found["broken"])
+        return [(case, outcome) for case, outcome in found["outcomes"]]
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait(timeout=60)
+            self.process.stdout.close()
+            self.process = None
+
+    def _start(self) -> None:
+        words = [sys.executable, "-W", "ignore::DeprecationWarning", str(_HERE / "attacked.py")]
+        variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+        if self.library is not None:
+            variables["LD_PRELOAD"] = self.library
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=variables)
+
+
+SERVER = Server()
+atexit.register(SERVER.stop)
 
 
 def serve(answer: Callable[[dict[str, Any]], list[tuple[str, str]]], warm_up: Callable[[], None]) -> None:

@@ -26,6 +26,7 @@ from hbmp._core.unpack import unpack
 TITLE = "Hostile archives and file servers"
 PROMISE = "whole and right, or one sentence and nothing unpacked; never a file outside the folder"
 GOAL = 10_000
+SLICE = 40
 _BOUND = 200_000
 _KINDS = (".zip", ".tar", ".tar.gz", ".tar.bz2", ".tar.xz")
 _NAMES = (

@@ -27,6 +27,7 @@ from counting import Absent, Broken, sentence
 TITLE = "A writer is stopped at any of its file events"
 PROMISE = "the previous state or the new one, and the next write succeeds and leaves nothing over"
 GOAL = 1000
+SLICE = 17
 MODES = ("KILL", "TORN", "INTERRUPT", "FULL", "READ_ONLY")  # numbered from 2 in file_events.c
 _SOURCE = Path(__file__).with_name("file_events.c")
 
@@ -47,8 +48,10 @@ def compiled(folder: Path) -> Path:
 @contextmanager
 def attacks(folder: Path) -> Iterator[Callable[..., Any]]:
     """Attacks of a process with the library preloaded, which forks one writer for each."""
-    with forking.server("kills", {"LD_PRELOAD": str(compiled(folder))}) as ask:
-        yield lambda number, rng: ask({"number": number, "choice": rng.integers(2**31, size=3).tolist()})
+    if forking.SERVER.library is None:
+        forking.SERVER.stop()
+        forking.SERVER.library = str(compiled(folder))
+    yield lambda number, rng: forking.SERVER.ask("kills", number, choice=rng.integers(2**31, size=3).tolist())
 
 
 def answer(question: dict[str, Any]) -> list[tuple[str, str]]:
@@ -159,7 +162,3 @@ def _or_error(step: Callable[[], Any]) -> Any:
         return step()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-
-
-if __name__ == "__main__":
-    forking.serve(answer, warm_up)

@@ -19,6 +19,7 @@ from counting import Absent, Broken, sentence
 TITLE = "Cut lines to PostgreSQL"
 PROMISE = "a write is whole or absent, one sentence says so, the next call connects again"
 GOAL = 3000
+SLICE = 10
 _BITS = 16
 _CODES = np.where(np.random.default_rng(0).random((60, _BITS)) < 0.5, 1, -1).astype(np.int8)
 

@@ -18,6 +18,7 @@ from hbmp import hamming
 TITLE = "Threads on one `Index` and one `Database`"
 PROMISE = "each result is exact for a state that existed, additions are seen whole, nothing is lost"
 GOAL = 3000
+SLICE = 40
 _TURNS = 5
 _GROUP = 10  # items that come and go together
 _BITS = 24

@@ -21,6 +21,7 @@ import hbmp
 TITLE = "Two writers and a reader at one place"
 PROMISE = "every read finds one whole state, no addition is lost, no writer fails"
 GOAL = 3000
+SLICE = 60
 _TURNS = 4
 
 
@@ -152,8 +153,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
 @contextmanager
 def attacks(folder: Path) -> Iterator[Callable[..., Any]]:
     """Attacks of a process that forks two writers for each, and reads until they are done."""
-    with forking.server("together") as ask:
-        yield lambda number, rng: ask({"number": number})
+    yield lambda number, rng: forking.SERVER.ask("together", number)
 
 
 def answer(question: dict[str, Any]) -> list[tuple[str, str]]:
@@ -202,7 +202,3 @@ def _ended(child: int, pipe: int) -> bool:
     if error:
         raise Broken(f"a writer failed: {error}")
     return True
-
-
-if __name__ == "__main__":
-    forking.serve(answer, writers.warm_up)

@@ -41,6 +41,24 @@ def stopped(tmp_path, monkeypatch):
     return tmp_path / "x.npy"
 
 
+def test_a_run_that_was_stopped_before_the_last_rename_is_finished(tmp_path, monkeypatch):
+    monkeypatch.setattr("hbmp.app.featuring._SECONDS", -1)
+    path = tmp_path / "x.npy"
+    real = os.replace
+
+    def refuse(source, target):
+        if str(target) == str(path):
+            raise OSError(30, "Read-only file system")
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        with pytest.raises(OSError, match="Read-only"):
+            written(path)
+    assert written(path) == 5
+    check(path)
+
+
 def check(path):
     np.testing.assert_array_equal(np.load(path), lengths(TEXTS))
     assert [other.name for other in path.parent.iterdir()] == ["x.npy"]

@@ -72,7 +72,7 @@ def _write(
         total=items.n, initial=done, desc="encoding", unit=encoder.takes[:-1], disable=None if progress else True
     ) as bar:
         start = done
-        for block in items.blocks(done):
+        for block in items.blocks(done) if done < items.n else ():
             array[start : start + len(block)] = encoder.encode(block)
             crc = _checksum(array, start, start + len(block), crc)
             start += len(block)
