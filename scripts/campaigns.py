@@ -50,7 +50,7 @@ def table(results: list[dict[str, Any]]) -> str:
 def filled(page: str, content: dict[str, Any]) -> str:
     """A page with the table, its date and its outcomes between the marks."""
     outcomes = [
-        f"- **{one['title']}.** {', '.join(f'{n:,} {outcome}' for outcome, n in _by_outcome(one).items())}."
+        f"- **{one['title']}.** {'; '.join(f'{outcome}: {n:,}' for outcome, n in _by_outcome(one).items())}."
         for one in content["campaigns"]
         if not one["absent"]
     ]

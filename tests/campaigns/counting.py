@@ -107,7 +107,7 @@ def run(name: str, *, seed: int = 0, most: int = sys.maxsize, seconds: float = f
             tally.absent = str(error)
     tally.seconds = time.monotonic() - started
     if memory:
-        tally.megabytes = memory[-1] - memory[len(memory) // 2]
+        tally.megabytes = max(0.0, memory[-1] - memory[len(memory) // 2])
     return tally
 
 
