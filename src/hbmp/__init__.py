@@ -1,6 +1,6 @@
 """hbmp: learned binary codes for search.
 
-Everything public is reached from here and imported when it is first used, so `import hbmp` stays fast.
+All public names are available here and imported on first use, so `import hbmp` is fast.
 """
 
 from __future__ import annotations

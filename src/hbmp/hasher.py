@@ -47,7 +47,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     never_rises : str or None
         Class attribute. Name of a learned history that the optimiser must not raise.
     search : dict or list of dict
-        Class attribute. Settings that `hbmp.compare(validation=…)` may try in place of the defaults, in the form of
+        Class attribute. Settings that `hbmp.compare(validation=…)` may try instead of the defaults, in the form of
         scikit-learn's `ParameterGrid`. Empty if there is nothing to tune.
 
     Examples
@@ -195,7 +195,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return float(self_retrieval_map(np.asarray(self.transform(X)), as_targets(y)[0], bit_weights=self.bit_weights_))
 
     def with_encoder(self, encoder: Any) -> Self:
-        """Remember the encoder whose vectors this model was fitted on, and take its texts or images from now on.
+        """Set the encoder whose vectors this model was fitted on; the model then accepts its texts or images.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         self : Hasher
-            `transform` and `project` take items of the encoder as well as its vectors. Another `fit` forgets it.
+            `transform` and `project` take items of the encoder as well as its vectors. Another `fit` removes it.
         """
         check_is_fitted(self)
         if self.fitted_on_images:

@@ -34,7 +34,7 @@ def as_features(values, source) -> np.ndarray:
 
 
 def as_names(arrays: dict, source) -> tuple[str, ...]:
-    """The names of the labels, from `classes` or `label_names`; none where there are neither."""
+    """The names of the labels, from `classes` or `label_names`; none if neither exists."""
     named = arrays.get("classes", arrays.get("label_names", ()))
     if np.ndim(named) != 1:
         raise ValueError(f"The names of labels must be a list; those of {source} have shape {np.shape(named)}.")

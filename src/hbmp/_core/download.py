@@ -1,4 +1,4 @@
-"""One file over HTTP into `NAME.part`: goes on where it broke off, tries again with growing pauses.
+"""One file over HTTP into `NAME.part`: resumes where it broke off, retries with increasing delays.
 
 A broken connection keeps the received bytes. The next attempt requests the rest (`Range`), on condition that the file
 is unchanged (`If-Range`, with the tag of the server, stored in `NAME.part.tag`). A server that does not support ranges
@@ -24,7 +24,7 @@ class DownloadError(OSError):
 
 
 class _Broken(Exception):
-    """The connection ended early; what has come is kept."""
+    """The connection ended early; the bytes received are kept."""
 
 
 def download(
@@ -53,7 +53,7 @@ def download(
 
 
 def discard(part: Path) -> None:
-    """Forget what has come of a file."""
+    """Discard the part of a file that was received."""
     part.unlink(missing_ok=True)
     _tag_file(part).unlink(missing_ok=True)
 
@@ -116,7 +116,7 @@ def _range_of(response, have: int) -> tuple[int, int | None]:
 
 
 def _number(text: str) -> int | None:
-    """The number of bytes in a header, None where there is none that a file can have."""
+    """The number of bytes in a header, None if there is none that a file can have."""
     return int(text) if text.isdecimal() and len(text) < 19 else None
 
 

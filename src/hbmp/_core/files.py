@@ -22,7 +22,7 @@ _PART = re.compile(r"\.(.+)\.[0-9a-f]{32}\.part")
 
 
 def write_into_place(path: str | Path, content: bytes | str) -> Path:
-    """Write a whole file, replacing an earlier one. On any failure the earlier one stays. Text is UTF-8."""
+    """Write a whole file, replacing an earlier one. On any failure the earlier one is unchanged. Text is UTF-8."""
     with beside(path) as part:
         _write(part, content, Path(path))
     return Path(path)

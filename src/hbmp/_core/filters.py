@@ -50,7 +50,7 @@ class Condition:
 
 
 def conditions(where: Where | None, columns: Collection[str] | None = None) -> list[Condition]:
-    """The conditions of a `where` argument; columns: the names that exist, where they are known."""
+    """The conditions of a `where` argument; columns: the existing names, if known."""
     if where is None:
         return []
     if not isinstance(where, Mapping):

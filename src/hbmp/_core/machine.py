@@ -45,7 +45,7 @@ def allowed_cores() -> int:
 
 
 def _quota(folder: Path = Path("/sys/fs/cgroup")) -> int:
-    """Whole cores of the control group's quota; all of the machine's where there is none."""
+    """Whole cores of the control group's quota; all of the machine's if there is none."""
     try:
         if (folder / "cpu.max").exists():
             quota, period = (folder / "cpu.max").read_text().split()[:2]

@@ -79,7 +79,7 @@ def _element(data: memoryview, order: str, *, padded: bool = True) -> tuple[int,
 
 
 def _matrix(data: memoryview, order: str, names: Collection[str] | None, depth: int) -> tuple[str, Any]:
-    """Name and value of a matrix; a value that is not asked for is not read. names: None for all."""
+    """Name and value of a matrix; only requested values are read. names: None for all."""
     if depth > _DEEPEST:
         raise NotMatlab("its structures are nested too deeply")
     if not len(data):

@@ -43,7 +43,7 @@ def check_free(path: str | Path) -> None:
 
 
 def write(path: Path, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a model, or replace the one that is there; on any failure what was there stays."""
+    """Write a model, or replace an existing one; on any failure the existing one is unchanged."""
     from safetensors.numpy import save
 
     check_free(path)
@@ -82,7 +82,7 @@ def _used(path: Path) -> str | None:
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The content of `model.json` and its arrays, read again where the model was replaced meanwhile."""
+    """The content of `model.json` and its arrays, read again if the model was replaced in between."""
     before = None
     for _ in range(_MOST_RETRIES):
         text = (path / DESCRIPTION).read_bytes()
@@ -166,7 +166,7 @@ def _saving(path: Path) -> Iterator[Path]:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove what no model uses, unless another save is under way.
+    """Remove unused files, unless another save is in progress.
 
     The order matters: a save that began after the listing has only new names, and one that ended before the markers
     were checked is the one that `model.json` names.

@@ -19,7 +19,7 @@ _RESERVED = ("labels", "label", "split", "id", "ids")
 
 
 def read_parquet(path: Path) -> dict:
-    """The arrays of a Parquet file by name: features, and labels, classes and split where there are any."""
+    """The arrays of a Parquet file by name: features, and labels, classes and split if there are any."""
     table = _table(path)
     arrays = {"features": _features(table, path)}
     label_column = next((name for name in ("labels", "label") if name in table.column_names), None)

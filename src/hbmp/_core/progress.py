@@ -1,8 +1,8 @@
 """Progress of long work: one bar with named stages and the time left.
 
-`shown` opens the bar; code inside it reports by `stage`, `parts` and `steps`, and knows neither the bar nor the work
-that encloses it. Where nothing is shown, reports cost next to nothing. The bar goes to stderr: to a terminal as one
-line, to a notebook as its bar, and anywhere else as a line of text now and then.
+`shown` opens the bar; code inside it reports by `stage`, `parts` and `steps`, and needs to know neither the bar nor the
+work that encloses it. Where nothing is shown, reports cost next to nothing. The bar goes to stderr: to a terminal as
+one line, to a notebook as its bar, and anywhere else as a line of text now and then.
 
     position    how much of the work is done, 0 to 1
     span        (from, to)    the positions that belong to the present stage
@@ -67,7 +67,7 @@ def parts(items: Sequence[Item]) -> Iterator[Item]:
 
 @contextlib.contextmanager
 def steps(total: int, unit: str = "") -> Iterator[Callable[..., None]]:
-    """Count equal steps of the present stage: `done(5, loss="0.12")` after five of them; facts stand beside the bar."""
+    """Count equal steps of the present stage: `done(5, loss="0.12")` after five of them, with facts to show."""
     work = _reported()
     if work is None:
         yield _ignore
@@ -104,7 +104,7 @@ def tracked(title: str, items: Sequence[Item], *, show: bool = True) -> Iterator
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are any: 0:07, 12:30, 1:05:00."""
+    """Minutes and seconds, with hours if there are any: 0:07, 12:30, 1:05:00."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -217,7 +217,7 @@ class _Lines:
 
 
 def _display(title: str) -> _Display:
-    """The display that suits the place where stderr goes."""
+    """The display for the destination of stderr."""
     if _in_notebook():
         return _Bar(title, _notebook_bar())
     if sys.stderr.isatty():
@@ -228,7 +228,7 @@ def _display(title: str) -> _Display:
 
 
 def _of_no_width() -> bool:
-    """Whether stderr is a terminal that does not know its width, where nothing would fit."""
+    """Whether stderr is a terminal of unknown width."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns == 0
     except (OSError, ValueError, AttributeError):
@@ -241,7 +241,7 @@ def _in_notebook() -> bool:
 
 
 def _notebook_bar() -> Callable[..., Any]:
-    """The bar of widgets where they are installed, else a line of text."""
+    """The widget bar if widgets are installed, else a line of text."""
     import importlib.util
 
     from tqdm import tqdm

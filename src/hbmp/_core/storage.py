@@ -23,7 +23,7 @@ FORMAT = 2
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """What stands in a loaded model where something of the user's own was not saved: the name of its class."""
+    """Placeholder in a loaded model for an object of the user that was not saved: the name of its class."""
 
     name: str
 

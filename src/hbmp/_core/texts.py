@@ -1,4 +1,4 @@
-"""Lists of texts: how they are told from features and images, and made safe for tokenizers."""
+"""Lists of texts: how they are distinguished from features and images, and made safe for tokenizers."""
 
 from __future__ import annotations
 

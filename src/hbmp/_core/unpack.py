@@ -1,7 +1,7 @@
 """Safe unpacking of archives: only plain files and folders, only below the given folder.
 
-Absolute names, `..`, links, devices and archives larger than announced are refused, and then nothing is left behind:
-an archive is unpacked into a folder of its own first and its files are moved into place when all of it was sound.
+Absolute names, `..`, links, devices and archives larger than announced are refused, and then nothing is left behind: an
+archive is unpacked into a folder of its own first and its files are moved into place once all of it has been checked.
 Files are written without rights to execute.
 """
 

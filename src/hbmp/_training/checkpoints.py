@@ -84,7 +84,7 @@ class _Damaged(Exception):
 
 
 def _signed(data: bytes) -> bytes:
-    """The file with its SHA-256 in place of the zeros."""
+    """The file with its SHA-256 instead of the zeros."""
     place = _digest_place(data)
     return data[: place.start] + hashlib.sha256(data).hexdigest().encode() + data[place.stop :]
 

@@ -1,4 +1,4 @@
-"""Digests of what decides a training, which a checkpoint stores to recognise its own training.
+"""Digests of everything that determines a training run; a checkpoint stores them to recognise its own run.
 
 A digest covers values and settings, not places: arrays and tensors by their bytes, objects by their class and their
 attributes, functions by their code and what they enclose. Parameters of a module count by their shape alone, since

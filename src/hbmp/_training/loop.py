@@ -51,7 +51,7 @@ class Recipe:
     precision : {"float32", "bf16", "fp16"}, default="float32"
         Precision of the forward pass.
     accumulate : int, default=1
-        Parts that a batch is split into, computed one after the other.
+        Parts that a batch is split into, computed one by one.
     ema : float, default=0.0
         Decay of the exponential moving average of the weights. 0 keeps no average.
     compile : bool, default=False

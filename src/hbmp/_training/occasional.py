@@ -1,7 +1,7 @@
 """A layer of two parts of scores, of which the second is computed in every few training steps only.
 
-Hundreds of label scores beside 32 bits would take most of a training, and they need fewer steps than bits. A loss asks
-for this by an attribute `occasional`; in the steps between it is called with the first scores alone.
+Hundreds of label scores beside 32 bits would take most of a training, and they need fewer steps than bits. A loss
+requests for this by an attribute `occasional`; in the steps between it is called with the first scores alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Occasional:
 
 
 class OccasionalLinear(nn.Module):
-    """A linear layer to `n_scores` scores; parameters of skipped scores have no gradient and stay as they are."""
+    """A linear layer to `n_scores` scores; parameters of skipped scores have no gradient and do not change."""
 
     def __init__(self, n_inputs: int, n_scores: int, occasional: Occasional):
         super().__init__()

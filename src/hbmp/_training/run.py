@@ -13,7 +13,7 @@ PRECISIONS = ("float32", "bf16", "fp16")
 
 
 class TrainingRun:
-    """Everything that changes while a network is trained, which is what a checkpoint holds."""
+    """Everything that changes while a network is trained; a checkpoint contains it."""
 
     def __init__(self, module, data, loss, recipe, seed: int, monitor):
         import torch

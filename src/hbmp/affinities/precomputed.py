@@ -17,7 +17,7 @@ class Precomputed(Affinity):
     Parameters
     ----------
     kind : {"affinity", "distance"}, default="affinity"
-        What the matrix holds. Distances are mapped to affinities by 1 - 2 d / d_max (HBMP Eq. 2).
+        Content of the matrix. Distances are mapped to affinities by 1 - 2 d / d_max (HBMP Eq. 2).
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The card of a model: its data, its scores on held-out rows, its settings, and the command that fitted it.
 
-The program writes it beside the model, as `card.md`.
+The program writes it to `card.md` in the model directory.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _content(data: Data) -> tuple[str, str]:
 
 
 def _encoder(model: Hasher) -> list[tuple[str, str]]:
-    """The encoder that the model remembers, and its weights."""
+    """The encoder of the model, and its weights."""
     encoder = getattr(model, "input_encoder_", None)
     return [] if encoder is None else [("encoder", _cell(encoder)), ("weights", getattr(encoder, "digest_", "")[:16])]
 

@@ -1,4 +1,4 @@
-"""What the items of a command line carry: ids, labels and payload, from tables with one row per item.
+"""Ids, labels and payload of the items of a command line, from tables with one row per item.
 
 The table is the file of `--payload`, or the table that the texts come from. Its columns `id` and `label` are ids and
 labels; every other column is payload. For images, a column of file names may bring its rows into their order.
@@ -28,7 +28,7 @@ FILE_NAMES = ("file", "filename", "path", "image")
 
 @dataclass(frozen=True)
 class Carried:
-    """Ids and payload of the items, or None; labels and their names, if the data have none of their own."""
+    """Ids and payload of the items, or None; labels and their names, if the data have none."""
 
     ids: list[Any] | None = None
     labels: np.ndarray | None = None
@@ -56,9 +56,9 @@ def carried(
     ids: str | None = None,
     labels: str | None = None,
 ) -> Carried:
-    """What the data carry, from the options of `hbmp index` and `hbmp add`; `source` is the file of the data.
+    """Ids, labels and payload of the data, from the options of `hbmp index` and `hbmp add`; `source` is the data file.
 
-    `labels` is the column of labels, and the one of `LABEL_NAMES` where it is None and the data have none.
+    `labels` is the column of labels, and the one of `LABEL_NAMES` if None and the data have none.
     """
     place = payload if payload is not None else source if data.texts is not None else None
     table = None if place is None or Path(place).suffix.lower() == ".txt" else ItemTable(place)

@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _kept(options: argparse.Namespace) -> str:
-    """What an interrupted verb has kept: its module says so in `kept(options)`, where it keeps anything."""
+    """Description of what an interrupted verb has kept, from `kept(options)` of its module if it has one."""
     kept = getattr(sys.modules.get(options.run.__module__), "kept", None)
     return "" if kept is None else str(kept(options))
 

@@ -1,4 +1,4 @@
-"""The encoder that a command line asks for, checked against the kind of its data before any work begins."""
+"""The encoder that a command line selects, checked against the kind of its data before any work begins."""
 
 from __future__ import annotations
 

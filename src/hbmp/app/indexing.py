@@ -30,7 +30,7 @@ _PER_PART = 4096  # images per part: the most that a stopped run encodes again
 
 
 def check_database_place(path: str | Path, *, replace: bool) -> None:
-    """Refuse an output that cannot be a new database, or one that exists already where it must not be replaced."""
+    """Refuse an output that cannot be a new database, or an existing one that must not be replaced."""
     check_free(path)
     if not replace and is_database(path):
         raise ValueError(f"{path} is a database already; pass --replace to replace it, or choose another name.")

@@ -1,4 +1,4 @@
-"""What a search found: as JSON, and as a table that fits the terminal."""
+"""The results of a search: as JSON, and as a table that fits the terminal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Settings of a method as words on a command line: `scheme=constant`, `ridge=0.01`.
 
-A value is parsed as JSON, and kept as text where that fails. A piece with settings of its own is a pair:
+A value is parsed as JSON, and kept as text where that fails. A part with its own settings is a pair:
 `function=["mlp", {"hidden": [512]}]`.
 """
 

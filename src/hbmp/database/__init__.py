@@ -5,7 +5,7 @@
     db.add(more, ids=…, payload=…); db.remove(ids); db.payload_of(ids)
 
 `database_file` is the SQLite file, `blocks` the codes in it, and `contents` keeps the index in step with the file.
-`place` puts a new file into place. `payload`, `labels`, `vectors` and `item_files` are what items carry, `where` is
+`place` puts a new file into place. `payload`, `labels`, `vectors` and `item_files` are the data of items, `where` is
 their filter. `folder` reads databases of formats 1 and 2.
 """
 

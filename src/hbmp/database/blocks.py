@@ -147,7 +147,7 @@ def _merge_tail(store: DatabaseFile) -> None:
 
 
 def _forget_history(store: DatabaseFile) -> None:
-    """Write all blocks anew where most of what they hold is history."""
+    """Rewrite all blocks if most of their content is history."""
     rows, live = store.rows("SELECT total(size + n_removed) FROM blocks")[0][0], store.get("items", 0)
     if rows <= 2 * live + _HISTORY:
         return

@@ -1,7 +1,7 @@
 """The items of a store and the index of their codes, kept in step.
 
 Each item has a number: its id where ids are integers, else a number of its own in the order of arrival. The index and
-all tables know items by these numbers. What other processes commit is read before each search.
+all tables refer to items by these numbers. What other processes commit is read before each search.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IdKind = Literal["int", "text"]
 
 
 class Contents:
-    """What a store holds, as of the last look."""
+    """The content of a store when it was last read."""
 
     def __init__(self, store: DatabaseFile):
         self.store, self.lock = store, store.lock
@@ -174,7 +174,7 @@ class Contents:
         return np.array([number_of.get(one, -1) for one in listed], dtype=np.int64)
 
     def ids_at(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Ids of numbers of any shape: integers with -1, or texts with None, for what is not there."""
+        """Ids of numbers of any shape: integers with -1, or texts with None, for missing items."""
         if self.id_kind == "int":
             return numbers
         found = self.rows(numbers.reshape(-1), ["id"])
@@ -233,7 +233,7 @@ class Contents:
         return found
 
     def subset(self, given: Where | None) -> NDArray[np.int64] | None:
-        """Numbers of the items that meet conditions; None where there are none."""
+        """Numbers of the items that meet conditions; None if there are none."""
         if given is None or given == {}:
             return None
         columns = self.sql_columns()

@@ -1,4 +1,4 @@
-"""The database: what a user calls. The parts behind it are listed in `hbmp.database`."""
+"""The database class for users. Its parts are listed in `hbmp.database`."""
 
 from __future__ import annotations
 
@@ -110,19 +110,19 @@ class Database(Searchable):
         model : Hasher
             A fitted model.
         X : array-like of shape (n, n_features), Images, path or list of str
-            Features, images (an `hbmp.Images` or a folder), or texts for a model that remembers its encoder.
+            Features, images (an `hbmp.Images` or a folder), or texts for a model that has an encoder.
         ids : array-like of int or str of shape (n,), default=None
-            Distinct ids; row numbers where it is None.
+            Distinct ids; row numbers if None.
         labels : array-like of shape (n,) or (n, n_labels), default=None
             Labels of the items. Images in class folders have their own.
         label_names : sequence of str, default=()
             Names of the label columns.
         payload : list of dict, mapping of columns, or table, default=None
-            What each item carries: texts, numbers, booleans, lists. Tables of pandas, pyarrow and polars work.
+            Payload of each item: texts, numbers, booleans, lists. Tables of pandas, pyarrow and polars work.
         vectors : {"float32", "float16", "int8"}, default=None
             Also store X, for rescoring; "int8" has one scale per row.
         path : path, default=None
-            The file to write; in memory where it is None.
+            The file to write; in memory if None.
         replace : bool, default=False
             Replace a database that is at `path` already, in one transaction.
         kind : {"auto", "flat", "ivf"}, default="auto"
@@ -228,7 +228,7 @@ class Database(Searchable):
         path : path
             The file.
         module : torch.nn.Module, default=None
-            The network of the model, where it was your own; see `hbmp.load`.
+            The network of the model, if it was your own; see `hbmp.load`.
 
         Returns
         -------
@@ -325,13 +325,13 @@ class Database(Searchable):
         X : array-like of shape (n, n_features), Images or path
             Features or images, as the model takes them.
         ids : array-like of int or str of shape (n,), default=None
-            Distinct ids that are not in the database; the next free integers where it is None.
+            Distinct ids that are not in the database; the next free integers if None.
         labels : array-like of shape (n,) or (n, n_labels), default=None
             Labels, if and only if the database has labels.
         payload : list of dict, mapping of columns, or table, default=None
-            What the items carry; new columns may come.
+            Payload of the items; it may have new columns.
         replace : bool, default=False
-            Items that have one of these ids are removed first, with all they carry. Otherwise known ids are refused.
+            Items that have one of these ids are removed first, with their payload. Otherwise known ids are refused.
         progress : bool, default=False
             Show a progress bar on a terminal.
 
@@ -352,7 +352,7 @@ class Database(Searchable):
         return self
 
     def remove(self, ids: Any = None, *, where: Where | None = None) -> int:
-        """Remove items with all they carry.
+        """Remove items with their payload.
 
         Parameters
         ----------
@@ -388,7 +388,7 @@ class Database(Searchable):
         labels : array-like of shape (n,) or (n, n_labels), default=None
             New labels.
         payload : list of dict, mapping of columns, or table, default=None
-            New values of some columns; the others stay.
+            New values of some columns; other columns do not change.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """The SQLite file of a database: one connection, transactions, and errors as sentences.
 
     meta      facts by name, as JSON with a checksum
-    files     the model, and inverted lists where they were asked for
+    files     the model, and inverted lists if requested
     blocks    codes, see `blocks`
     items     one row per item that has a text id, a label, an image file or a payload
     vectors   one row per item, where the original vectors are kept
@@ -52,7 +52,7 @@ class DatabaseFile:
 
     @classmethod
     def create(cls, path: str | Path | None = None) -> DatabaseFile:
-        """A new store with empty tables; at a path only for a file that nobody else knows yet."""
+        """A new store with empty tables; at a path only for a file that no other process uses yet."""
         store = cls.__new__(cls)
         store.path, store.lock = None if path is None else Path(os.path.abspath(path)), threading.RLock()
         store.name = "the database" if path is None else str(path)
@@ -70,7 +70,7 @@ class DatabaseFile:
 
     @classmethod
     def created(cls, path: Path) -> DatabaseFile:
-        """A file that `copy_to` has made and nobody else knows yet, for further writes without a log."""
+        """A file that `copy_to` has made and no other process uses yet, for further writes without a log."""
         store = cls(path)
         for pragma in ("journal_mode = OFF", "synchronous = OFF"):
             store.rows(f"PRAGMA {pragma}")
@@ -109,7 +109,7 @@ class DatabaseFile:
             self._open().executemany(statement, rows)
 
     def get(self, name: str, *default: Any) -> Any:
-        """A fact by its name; the default where there is none."""
+        """A fact by its name; the default if there is none."""
         found = self.rows("SELECT value, crc FROM meta WHERE name = ?", [name])
         if not found and default:
             return default[0]
@@ -128,7 +128,7 @@ class DatabaseFile:
 
     @contextmanager
     def decoding(self, what: str) -> Iterator[None]:
-        """Turn errors of decoding what the file holds into one sentence."""
+        """Turn errors in decoding the content of the file into one sentence."""
         try:
             yield
         except _OF_DECODING as error:
@@ -137,7 +137,7 @@ class DatabaseFile:
             raise self.damaged(f"{what}: {first_line(error)}") from error
 
     def new_generation(self) -> None:
-        """Tell readers that the blocks they know are gone, inside a transaction."""
+        """Notify readers that the blocks they have read no longer exist, inside a transaction."""
         self.put("generation", uuid.uuid4().hex)
 
     def version(self) -> int:

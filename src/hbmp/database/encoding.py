@@ -26,7 +26,7 @@ def encode(model: Hasher, X: Any, *, progress: bool = False, out: NDArray[Any] |
     model : Hasher
         A fitted model.
     X : array-like of shape (n, n_features), Images, path or list of str
-        Features, images, or texts for a model that remembers its encoder.
+        Features, images, or texts for a model that has an encoder.
     progress : bool, default=False
         Show a progress bar on a terminal.
     out : ndarray of shape (n, n_bits) int8, or (n, ceil(n_bits / 8)) uint8, default=None
@@ -68,7 +68,7 @@ def items_of(model: Hasher, X: Any) -> Any:
 
 
 def vectors_of(model: Hasher, X: Any) -> Any:
-    """The vectors of texts or images by the encoder that a model remembers; anything else as it is."""
+    """The vectors of texts or images by the encoder of a model; anything else as it is."""
     encoder = getattr(model, "input_encoder_", None)
     return encoder.encode(X) if encoder is not None and encoder.accepts(X) else X
 

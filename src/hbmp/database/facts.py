@@ -36,7 +36,7 @@ def checked(found: Any) -> dict[str, Any]:
 
 
 def bits(found: Any) -> tuple[int, list[float]]:
-    """Code length and bit weights; TypeError where they are not."""
+    """Code length and bit weights; TypeError if they are invalid."""
     match found:
         case [int(n_bits), list(weights)] if 0 < n_bits == len(weights) and all(type(one) is float for one in weights):
             return n_bits, weights

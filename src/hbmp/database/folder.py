@@ -35,7 +35,7 @@ _MOST_RETRIES = 100  # readings of a database that other processes replace again
 
 @dataclass(frozen=True)
 class Parts:
-    """What a database directory holds."""
+    """The content of a database directory."""
 
     model: Hasher
     index: Index
@@ -49,7 +49,7 @@ def is_folder(path: str | Path) -> bool:
 
 
 def read(path: Path, module: Any = None) -> Parts:
-    """Read the parts of a database, again where it was replaced meanwhile."""
+    """Read the parts of a database; repeat if it was replaced in between."""
     before = None
     for _ in range(_MOST_RETRIES):
         text = (path / DESCRIPTION).read_bytes()

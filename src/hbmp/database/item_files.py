@@ -120,7 +120,7 @@ class ItemFiles:
 
 
 def folder_of(place: dict[str, str], database: Path | None) -> Path:
-    """The folder of the files: beside the database where it is there, else where it was."""
+    """The folder of the files: relative to the database if it exists there, else the absolute path."""
     if database is None or "beside" not in place:
         return Path(place["absolute"])
     beside = Path(os.path.normpath(Path(os.path.abspath(database)) / place["beside"]))

@@ -1,4 +1,4 @@
-"""What a database holds: ids, labels, payload, files and codes of its items, as of the latest commit."""
+"""The content of a database: ids, labels, payload, files and codes of its items, as of the latest commit."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Items:
 
     @property
     def label_kind(self) -> str | None:
-        """What labels are: "classes", one per item; "rows" of 0 and 1; or None."""
+        """The form of labels: "classes", one per item; "rows" of 0 and 1; or None."""
         form = self._latest().facts["labels"]
         return None if form is None else str(form["kind"])
 
@@ -159,7 +159,7 @@ class Items:
         Parameters
         ----------
         most : int, default=50
-            Columns with more values are left out, and those with a value of its own for each item.
+            Columns with more values are left out, and so are columns with a distinct value for each item.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class Items:
         Parameters
         ----------
         ids : array-like of int or str, default=None
-            Ids of items in the database; all of them, in the order of `ids`, where it is None.
+            Ids of items in the database; all of them, in the order of `ids`, if None.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class Items:
         Returns
         -------
         ndarray of shape (n, n_features)
-            The vectors, as exact as `vectors` says.
+            The vectors, in the precision given by `vectors`.
         """
         with self._snapshot() as contents:
             if self.vectors is None:
@@ -276,7 +276,7 @@ class Items:
         return [row[0] if row else None for row in self._rows_of(ids, ["file"])]
 
     def payload_of(self, ids: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
-        """What items carry.
+        """Payload of items.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class Items:
         Returns
         -------
         list of dict or None
-            One value per column, None where it is missing; None in place of the dict for an unknown id.
+            One value per column, None where it is missing; None instead of the dict for an unknown id.
         """
         known: dict[str, str | None] = self._latest().facts["columns"]
         kinds = known if columns is None else {name: known[name] for name in known if name in columns}

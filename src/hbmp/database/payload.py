@@ -1,4 +1,4 @@
-"""What an item carries: columns of texts, numbers, booleans, or anything JSON can hold.
+"""The payload of items: columns of texts, numbers, booleans, or anything JSON can hold.
 
 A payload comes as a list of dicts, a mapping of columns, or a table of pandas, pyarrow or polars. A column has one
 kind, set by its first value; whole numbers may turn into fractions. Missing values are None.

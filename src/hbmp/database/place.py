@@ -19,7 +19,7 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def is_database(path: str | Path) -> bool:
-    """Tell whether a path is a database: a file, or a directory of format 1 or 2.
+    """Whether a path is a database: a file, or a directory of format 1 or 2.
 
     Parameters
     ----------

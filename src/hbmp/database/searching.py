@@ -1,4 +1,4 @@
-"""Searching a database: the model encodes queries, the index finds candidates, vectors rank them where asked."""
+"""Searching a database: the model encodes queries, the index finds candidates, vectors rank them if requested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Searchable(Items):
         Parameters
         ----------
         X : array-like of shape (n_queries, n_features), Images, path or list of str
-            Queries, as the model takes them; texts for a model that remembers its encoder.
+            Queries, as the model takes them; texts for a model that has an encoder.
         k : int, default=10
             Number of items per query.
         real_valued : bool, default=False
@@ -62,9 +62,9 @@ class Searchable(Items):
         Returns
         -------
         distances : ndarray of shape (n_queries, k)
-            Weighted Hamming distances, ascending, or those of `metric`; infinity where there are fewer than `k`.
+            Weighted Hamming distances, ascending, or those of `metric`; infinity if there are fewer than `k`.
         ids : ndarray of shape (n_queries, k)
-            Ids of the items; -1, or None for ids that are texts, where there are fewer than `k`.
+            Ids of the items; -1, or None for ids that are texts, if there are fewer than `k`.
         """
 
         def encode(model: Hasher) -> tuple[NDArray[Any], Rescoring | None]:
@@ -102,7 +102,7 @@ class Searchable(Items):
         n_bits : int, default=None
             Compare only the first bits.
         bit_weights : array-like of shape (n_bits,), default=None
-            Weights in place of the database's own.
+            Weights instead of the database's own.
         where, ids
             As for `search`.
 
@@ -124,7 +124,7 @@ class Searchable(Items):
         where: Where | None,
         ids: Any,
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Encode and search, again where another thread or process has changed the database meanwhile."""
+        """Encode and search; repeat if another thread or process has changed the database."""
         model, encoded = None, None
         for attempt in range(1, _ATTEMPTS + 1):
             waiting = attempt == _ATTEMPTS  # hold the lock and the state of the file all the time

@@ -46,7 +46,7 @@ _LEVELS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 
 @dataclass(frozen=True)
 class Calibration:
-    """A threshold and where it comes from.
+    """A threshold and how it was determined.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ def deduplicate(
         Features of a collection without duplicates, to which the items of X are to be added. Its items are compared
         with those of X but not with each other, and always kept.
     false_positives : float, default=None
-        Share of unrelated pairs that may be called near-duplicates, such as 1e-6. Where it is None, one item in a
+        Accepted false positive rate over unrelated pairs, such as 1e-6. If None, one item in a
         hundred may get a false partner: 0.01 / n.
     threshold : float, default=None
         Least similarity, instead of a calibrated one. See docs/dedup.md.
@@ -134,7 +134,7 @@ def deduplicate(
     sizes : array-like of shape (n_old + n,), default=None
         Sizes for keep="largest": bytes, pixels, characters.
     n_bits : int, default=None
-        Length of the codes that propose pairs; by the threshold where it is None. It changes the speed and hardly the
+        Length of the codes that propose pairs; by the threshold if None. It changes the speed and hardly the
         result.
     random_state : int, default=0
         Seed of the sample and the codes.

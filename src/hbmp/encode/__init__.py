@@ -86,18 +86,18 @@ def encode_dataset(
     column : str, default="features"
         The Parquet column of features, one list per row, or of encoded images.
     batch_size : int, default=None
-        Rows encoded at a time, which bounds the memory; 8,192, or 1,024 images, where it is None.
+        Rows encoded at a time, which bounds the memory; 8,192, or 1,024 images, if None.
     rows_per_part : int, default=None
         Rows per output file, the most that a restart repeats; Parquet sources are cut between row groups. 262,144, or
-        16,384 images, where it is None.
+        16,384 images, if None.
     engine : {"local", "ray"}, default="local"
         "ray" uses the connected cluster, or one it finds, or this machine.
     num_workers : int, default=None
-        Parts encoded at a time with Ray; the number of CPUs where it is None.
+        Parts encoded at a time with Ray; the number of CPUs if None.
     on_error : {"refuse", "skip"}, default="refuse"
         "refuse" stops at an image that cannot be read; "skip" leaves it out and names it in a warning at the end.
     files : sequence of str, default=None
-        Only these images of a folder, relative to it, in this order; all of them, sorted, where it is None.
+        Only these images of a folder, relative to it, in this order; all of them, sorted, if None.
 
     Returns
     -------

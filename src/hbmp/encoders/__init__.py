@@ -2,7 +2,7 @@
 
     encoder = hbmp.encoders.get("wordllama")
     X = encoder.encode(texts)                                  # float32, one row per text
-    model = hbmp.HBMP(256).fit(X).with_encoder(encoder)        # the model remembers it, also when it is saved
+    model = hbmp.HBMP(256).fit(X).with_encoder(encoder)        # the encoder is saved with the model
     model.transform(["a sentence"])                            # and takes texts from now on
 
 `Encoder` is the base class and the extension point. `Custom` wraps a function of one's own.

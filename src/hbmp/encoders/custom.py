@@ -1,7 +1,8 @@
 """Any function of one's own that maps a list of texts, or images, to vectors.
 
-Models never hold code: a saved model keeps the name of the function alone, and whoever loads it passes the function
-again, `hbmp.load(path, module=function)`. A name in a file is not imported, because that would run whatever it names.
+Models never hold code: a saved model keeps the name of the function alone, and the function must be passed when it is
+loaded again, `hbmp.load(path, module=function)`. A name in a file is not imported, because that would run whatever it
+names.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Custom(Encoder):
     function : callable
         It maps a list of texts, or `hbmp.Images`, to an array (n, n_features).
     takes : {"texts", "images"}, default="texts"
-        What the function maps.
+        The kind of items that the function encodes.
     rows : int, default=1024
         Most items per call.
 

@@ -32,7 +32,7 @@ class MiniLM(Encoder):
     Parameters
     ----------
     path : str or path, default=None
-        A folder with tokenizer.json and model.onnx or onnx/model.onnx, to read in place of the package: any sentence
+        A folder with tokenizer.json and model.onnx or onnx/model.onnx, to read instead of the package: any sentence
         transformer that was exported to ONNX and pools by the mean.
     n_tokens : int, default=256
         Number of tokens of each text that are read.

@@ -25,7 +25,7 @@ class SentenceTransformers(Encoder):
     batch_size : int, default=32
         Texts per pass of the network.
     device : str, default=None
-        Device of torch; chosen by sentence-transformers where it is None.
+        Device of torch; chosen by sentence-transformers if None.
 
     Examples
     --------

@@ -29,7 +29,7 @@ class WordLlama(Encoder):
     Parameters
     ----------
     path : str or path, default=None
-        A folder with one .safetensors file of token vectors and a tokenizer as .json, to read in place of the package.
+        A folder with one .safetensors file of token vectors and a tokenizer as .json, to read instead of the package.
     longest : int, default=3000
         Number of characters of each text that are read.
 

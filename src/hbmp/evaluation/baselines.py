@@ -1,6 +1,6 @@
-"""What a user would do without hashing, measured on the split of a comparison.
+"""Search without hashing, measured on the split of a comparison.
 
-    floats, cosine        the vectors as they are; Euclidean distance where neighbours are defined by distance
+    floats, cosine        the original vectors; Euclidean distance if neighbours are defined by distance
     classifier            logistic regression on the training rows; items are class probabilities, ranked by how likely
                           they share the class of the query (for multi-label rows: by the expected number of labels)
     sign                  one bit per dimension, its sign, as sentence-transformers quantises embeddings
@@ -40,7 +40,7 @@ class BaselineResult:
     Parameters
     ----------
     name : str
-        What it is, for example "floats, cosine".
+        Description, for example "floats, cosine".
     bytes_per_item : int
         Bytes stored for each item.
     score : float

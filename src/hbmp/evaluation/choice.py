@@ -80,7 +80,7 @@ def choose(trial: Trial, cell: MethodRun) -> tuple[dict[str, Any], int]:
 
 
 def _validated(inner: Trial, cell: MethodRun, to_try: list[dict[str, Any]]) -> Iterator[tuple[float, dict[str, Any]]]:
-    """(score, settings) of each; settings that do not suit these data are skipped."""
+    """(score, settings) of each; settings that do not apply to these data are skipped."""
     for settings in to_try:
         try:
             model = build(cell, settings).fit(inner.train, inner.train_labels)

@@ -111,7 +111,7 @@ class Comparison:
 
     @property
     def recommendation(self) -> str:
-        """Which method and code length to take, in a sentence, beside the vectors as they are."""
+        """Which method and code length to use, in a sentence, compared with the original vectors."""
         return tables.recommendation(self.rows, self.measure, self.baselines)
 
     def to_markdown(self) -> str:

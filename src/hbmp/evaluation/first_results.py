@@ -1,10 +1,10 @@
-"""What a person sees of a search: the first ten results. Are they of the right kind, and are they the right ones?
+"""The first ten results of a search: do they have the right label, and are they the nearest items?
 
     right kind   share of the first ten that share the query's class or a label
     right ones   share of the ten nearest by the original vectors, with labels of the same class or label, among the
                  first ten
     distinct     different codes among the items of the database
-    tied         share of queries whose first ten are all at one distance, so that their order says nothing
+    tied         share of queries whose first ten are all at one distance, so that their order is arbitrary
 
 mAP sees the first alone. Codes of classes can score 1 there with one code per class. The ranking is by the method's own
 distance, and equal distances are averaged over all orders.
@@ -77,7 +77,7 @@ class FirstResults:
         return kind, ones, f"{self.distinct:,}", f"{self.tied:.0%}".replace("%", " %")
 
     def sentence(self) -> str:
-        """Describe the measures in words, for a person who judges whether the codes suit a search.
+        """Describe the measures in a sentence.
 
         Returns
         -------

@@ -54,7 +54,7 @@ def draw(comparison: Comparison, path: str | os.PathLike[str] | None = None) -> 
 
 
 def need_matplotlib() -> Any:
-    """matplotlib, or an error that says how to install it."""
+    """matplotlib, or an error with the command that installs it."""
     try:
         import matplotlib as mpl
         import matplotlib.figure

@@ -58,7 +58,7 @@ def alternatives(baselines: Sequence[BaselineResult], measure: str) -> Table:
 
 
 def recommendation(rows: Sequence[MethodResult], measure: str, baselines: Sequence[BaselineResult]) -> str:
-    """The shortest codes within a hundredth of the best score, beside the vectors as they are."""
+    """The shortest codes within a hundredth of the best score, compared with the original vectors."""
     scored = [(row, score) for row in rows if (score := row.score(measure)) is not None and np.isfinite(score)]
     if not scored:
         return ""
@@ -180,7 +180,7 @@ def details(rows: Sequence[MethodResult], ordered: list[str], measure: str = "ma
 
 
 def first_results(rows: Sequence[MethodResult], ordered: list[str]) -> Table:
-    """What a person sees: the first ten results, one line per method and code length."""
+    """The first ten results, one row per method and code length."""
     body = [
         (row.method, str(row.bits), *(row.first.cells() if row.first else ("—",) * len(HEADINGS)))
         for row in sorted(rows, key=lambda row: (row.bits, ordered.index(row.method)))

@@ -82,7 +82,7 @@ class Trial(Protocol):
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """Words for the caption: what is relevant."""
+        """Definition of relevance, for the caption."""
         if self.kind == "classes":
             return "Neighbours have the same class."
         if self.kind == "label sets":
@@ -107,7 +107,7 @@ class Trial(Protocol):
 
     @cached_property
     def nearest(self) -> metrics.Relevance:
-        """The ten nearest of each query by the original vectors, with labels those of the same label."""
+        """The ten nearest items of each query by the original vectors; with labels, only items of the same label."""
         near = metrics.Nearest(self.queries, self.database, self.query_labels, self.database_labels, levels=(SHOWN,))
         return _kept(near)
 

@@ -4,7 +4,7 @@ The oracle bounds retrieval by a perfect hash function. Its code book is inferre
 items, or of all items as in the paper's released code. A label set that the code book does not hold gets the code
 that fits its affinities best.
 
-Codes of HBMP are nested: the first bits of long codes are codes too, with weights of their own.
+Codes of HBMP are nested: the first bits of long codes are codes too, with their own weights.
 """
 
 from __future__ import annotations

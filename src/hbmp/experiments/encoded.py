@@ -1,4 +1,4 @@
-"""Images of a data set as features, once and for all: a folder that `hbmp.datasets` reads as a data set of its own."""
+"""Images of a data set as features, once and for all: a folder that `hbmp.datasets` reads as a separate data set."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Shared by the figures: measurements as JSON lines, one look, and files under `results/figures/`.
 
-A figure first measures what is missing from the results, and then draws from the results alone.
+A figure first runs the measurements that are missing from the results, and is then drawn from the results alone.
 """
 
 from __future__ import annotations

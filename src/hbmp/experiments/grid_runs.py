@@ -48,12 +48,12 @@ def run_grid(
     keep_codes: bool = False,
     refresh: bool = False,
 ) -> str:
-    """Run the cells of a grid: `jobs` at a time, or one after the other within a time limit.
+    """Run the cells of a grid: `jobs` at a time, or one by one within a time limit.
 
     Parameters
     ----------
     name : str
-        Name of the grid. The cells of "images" always run one after the other.
+        Name of the grid. The cells of "images" always run one by one.
     cells : sequence of Cell
         What to run.
     jobs : int, default=1

@@ -191,7 +191,7 @@ def _needs_labels(method: str) -> bool:
 
 
 def _side_by_side(protocol: str, data: str, bits: Sequence[int], seeds: Sequence[int], method: str) -> list[Cell]:
-    """The cells of a method beside the others, at its defaults."""
+    """The cells of a method at its defaults, next to the others."""
     return _product(protocol, data, bits, seeds, [default_params(method, protocol)], method=method)
 
 

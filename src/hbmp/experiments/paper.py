@@ -19,7 +19,7 @@ from hbmp.hasher import get_method
 
 @dataclass(frozen=True)
 class DataSource:
-    """Data that can serve a part.
+    """Data that can be used for a part.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class TablePart:
     title : str
         Title of the part.
     sources : tuple of DataSource
-        Data that can serve it, best first.
+        Usable data, best first.
     score : str
         Name of the score.
     bits : tuple of int

@@ -184,7 +184,7 @@ class PaperSetting:
         return {**own, "function": ["network", {**network, "precision": "float32"}]}
 
     def lacking(self, data_dir: str | os.PathLike[str] | None) -> list[str]:
-        """What is missing for this setting, each with the command that gets it.
+        """Data that this setting lacks, each with the command that gets it.
 
         Parameters
         ----------

@@ -129,7 +129,7 @@ def plan_table(planned: Sequence[Planned], title: str, device: str) -> Table:
 
 
 def in_words(seconds: float) -> str:
-    """A time as a person says it.
+    """A time in words.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def is_stale(record: dict[str, Any]) -> bool:
 
 
 def has_source(record: dict[str, Any]) -> bool:
-    """Whether a record carries the hash of its method's source.
+    """Whether a record contains the hash of its method's source.
 
     Parameters
     ----------

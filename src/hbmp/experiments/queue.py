@@ -1,4 +1,4 @@
-"""Cells one after the other on one device within a time limit, while other processes score the codes.
+"""Cells one by one on one device within a time limit, while other processes score the codes.
 
 Training keeps the GPU busy and scoring keeps the cores busy, so the next cell trains while the last one is scored.
 Cells that share a training (prefixes of one long code) are trained once. Every line is written as soon as it is

@@ -1,4 +1,4 @@
-"""Tables of our numbers beside the paper's, as pure functions of the records."""
+"""Tables of our numbers and the paper's, as pure functions of the records."""
 
 from __future__ import annotations
 

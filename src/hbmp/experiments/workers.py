@@ -1,4 +1,4 @@
-"""Set-up of worker processes: an equal part of the cores each, and an end when the parent is gone."""
+"""Set-up of worker processes: an equal part of the cores each, and exit when the parent has exited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def start_worker(numbers: Any, jobs: int, parent: int) -> None:
-    """Bind this process to its part of the cores, and end it when its parent is gone.
+    """Bind this process to its part of the cores, and exit when its parent has exited.
 
     Parameters
     ----------

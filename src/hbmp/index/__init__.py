@@ -144,7 +144,7 @@ class Index:
 
     @property
     def kind(self) -> str:
-        """ "ivf" where there are inverted lists, else "flat"."""
+        """ "ivf" if there are inverted lists, else "flat"."""
         return "ivf" if any(segment.inverted for segment in self._segments) else "flat"
 
     @property
@@ -155,7 +155,7 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held in memory or mapped: codes, ids, and what has been built for searching so far."""
+        """Bytes held in memory or mapped: codes, ids, and structures built for searching so far."""
         return sum(segment.nbytes for segment in self._segments)
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Index:
@@ -299,7 +299,7 @@ class Index:
         n_bits : int, optional
             Compare only the first bits of nested codes. Queries may have all bits or only these.
         bit_weights : array-like of shape (n_bits,), optional
-            Weights for this search in place of the index's own, for example `book.weights_for(16)`.
+            Weights for this search instead of the index's own, for example `book.weights_for(16)`.
         subset : array-like of int, optional
             Search only among these ids; unknown ones are ignored.
         coarse : int, optional
@@ -307,7 +307,7 @@ class Index:
         oversample : int, default=50
             Candidates per result for `coarse`.
         n_probe : int, optional
-            Number of inverted lists to probe in place of the number chosen while building.
+            Number of inverted lists to probe instead of the number chosen while building.
 
         Returns
         -------
@@ -421,8 +421,8 @@ class Index:
             Compare the checksum of the whole file. The header is checked in any case.
         mapped : bool, default=False
             Map the codes instead of reading them, for files larger than memory. The file must not be cut or overwritten
-            while the index is in use: the operating system ends a process that reads a mapped page which is gone.
-            `save` replaces a file as a whole and is safe.
+            while the index is in use: the operating system ends a process that reads a mapped page that no longer
+            exists. `save` replaces a file as a whole and is safe.
 
         Returns
         -------

@@ -7,7 +7,7 @@
     arrays     raw, little-endian, each at a multiple of 64 bytes
     32 bytes   SHA-256 of everything before
 
-A later format gets a new number; the readers of the old ones stay. Arrays have one of a few fixed dtypes and lie within
+A later format gets a new number; readers of the old ones are kept. Arrays have one of a few fixed dtypes and lie within
 the file, whatever the header claims. They are read into memory, so a file that is cut or overwritten later cannot harm
 a process that has loaded it; mapping the file instead is a choice of the caller.
 """

@@ -4,8 +4,8 @@
     c   centroids   (n_lists, n_bits)     spherical k-means of s∘u
 
 A query probes the lists whose centroids have the largest inner product with sign(α)∘s∘q. Inside the lists runs the fast
-scan of `index._scan`, and its candidates are measured exactly; what lies in lists not probed is missed. How many lists
-to probe for a wanted recall is measured on codes that took no part in training.
+scan of `index._scan`, and its candidates are measured exactly; items in other lists are missed. How many lists
+to probe for a given recall is measured on codes that took no part in training.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _search_lists(
 def _choose_probes(
     inverted: InvertedLists, segment: Segment, held_out: NDArray[Any], recall: float, most_probed: float
 ) -> bool:
-    """Find the fewest lists whose recall on held-out codes, less two standard errors, is the one asked for.
+    """Find the fewest lists whose recall on held-out codes, less two standard errors, reaches the requested one.
 
     Half of the queries are the codes themselves, half are scores of varying size whose smallest have the wrong sign, as
     scores near a decision boundary do; the recall of the worse half counts.

@@ -57,7 +57,7 @@ def sign_quantiser(n_bytes: int, bits: int) -> Any:
 
 
 def sign_centroids(groups: int, bits: int) -> NDArray[np.float32]:
-    """All sign patterns of `bits` bits, little-endian, once for each group, as FAISS wants them: one flat array."""
+    """All sign patterns of `bits` bits, little-endian, once for each group, as FAISS expects them: one flat array."""
     patterns = 2.0 * (np.arange(2**bits)[:, None] >> np.arange(bits) & 1) - 1
     return np.tile(patterns.astype(np.float32), (groups, 1)).ravel()
 

@@ -1,4 +1,4 @@
-"""A part of an index that never changes: packed codes sorted by id, and what is built from them when first needed.
+"""A part of an index that never changes: packed codes sorted by id, and structures built from them on first use.
 
 An index is a tuple of segments. Adding makes a new segment and a new tuple; a search keeps the tuple it started with,
 so it needs no lock and sees either all of an addition or nothing of it. Segments of like size are merged as they come,
@@ -120,7 +120,7 @@ class Segment:
             return self._groups or None
 
     def prefix(self, n_bits: int) -> Segment:
-        """The same items by their first n_bits bits; the last few asked for are kept."""
+        """The same items by their first n_bits bits; the most recently used ones are kept."""
         with self._lock:
             if n_bits not in self._prefixes:
                 rows = np.array(self.rows[:, : hamming.bytes_for(n_bits)], order="C")
@@ -164,7 +164,7 @@ class Segment:
 
 
 def append(segments: tuple[Segment, ...], new: Segment) -> tuple[Segment, ...]:
-    """Segments with one more at the end; neighbours of like size become one. Inverted lists are left as they are."""
+    """Segments with one more at the end; adjacent ones of similar size are merged. Inverted lists are not merged."""
     together = [new]
     rest = list(segments)
     size = len(new)
@@ -188,7 +188,7 @@ def only(segments: tuple[Segment, ...], ids: NDArray[np.int64]) -> tuple[Segment
 
 
 def without(segments: tuple[Segment, ...], ids: NDArray[np.int64]) -> tuple[Segment, ...]:
-    """Segments less the items with these ids; inverted lists are kept."""
+    """Segments without the items with these ids; inverted lists are kept."""
     ids = np.unique(ids)
     left = []
     for segment in segments:

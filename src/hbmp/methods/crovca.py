@@ -42,7 +42,7 @@ def alignment(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 
 def coding_rate(logits: torch.Tensor, distortion: float) -> torch.Tensor:
-    """R of logits (m, b): nats per bit to tell the directions of the samples apart at this distortion."""
+    """R of logits (m, b): nats per bit to distinguish the directions of the samples at this distortion."""
     with full_precision(logits):
         unit = F.normalize(logits.float(), dim=1)
         n_items, n_bits = unit.shape
@@ -69,7 +69,7 @@ class _AlignmentLoss(nn.Module):
         return alignment(first, second).mean() - self.rate * coding_rate(logits.flatten(0, 1), self.distortion)
 
     def _partners(self, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """For each sample another of the batch that shares a label with it, or itself where there is none."""
+        """For each sample another of the batch that shares a label with it, or itself if there is none."""
         alike, _ = similar_and_not(labels, rows)
         columns, allowed = drawn_partners(alike, 1)
         return torch.where(allowed[:, 0], columns[:, 0], torch.arange(len(rows), device=rows.device))
@@ -85,7 +85,7 @@ class CroVCA(DeepHasher):
     rate : float, default=0.5
         λ, weight of the coding rate.
     distortion : float, default=0.5
-        ε, at which the coding rate tells samples apart.
+        ε, at which the coding rate distinguishes samples.
     dropped : float, default=0.5
         Share of the numbers of a feature vector that a view leaves out. Images are moved and mirrored instead.
     function : str or HashFunction, default="auto"
@@ -103,11 +103,9 @@ class CroVCA(DeepHasher):
     function_ : HashFunction
         The fitted hash function.
 
-    Notes
-    -----
-    The publication was not at hand; this is a reading of its outline. Readings that were chosen: the rate is of logits
-    of length 1 and is counted per bit, and the partner of a labelled sample is drawn from the batch. λ and ε are our
-    own. Features have no images behind them, so that a view of features leaves numbers out.
+    Notes ----- The publication was not available; this is an interpretation of its outline. Readings that were chosen:
+    the rate is of logits of length 1 and is counted per bit, and the partner of a labelled sample is drawn from the
+    batch. λ and ε are our own. Features have no images behind them, so that a view of features leaves numbers out.
 
     Departs from the paper: any hash function is trained, for the number of steps all methods have, instead of its
     own network for five epochs.

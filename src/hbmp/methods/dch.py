@@ -1,6 +1,6 @@
 """DCH: similar pairs within a small Hamming radius, by a Cauchy distribution of the distance.
 
-The usual sigmoid of inner products hardly tells distances of 0 and of a quarter of the bits apart. The Cauchy
+The usual sigmoid of inner products hardly separates distances of 0 and of a quarter of the bits. The Cauchy
 probability falls steeply near 0, so that similar samples are gathered inside a radius of a few bits.
 Cao, Long, Liu & Wang, "Deep Cauchy Hashing for Hamming Space Retrieval", CVPR 2018.
 

@@ -57,7 +57,7 @@ class _PolarisationLoss(nn.Module):
         return value
 
     def after_epoch(self) -> None:
-        """The majority of the epoch's codes becomes the target; where votes are equal it stays."""
+        """The majority of the epoch's codes becomes the target; where votes are equal it does not change."""
         self.centres = torch.where(self.votes == 0, self.centres, self.votes.sign())
         self.votes.zero_()
 

@@ -30,7 +30,7 @@ from hbmp.methods._shared.pairs import at_least, drawn_partners, inner, shared_c
 def ranking_loss(distances: torch.Tensor, relevance: torch.Tensor, margin: float) -> torch.Tensor:
     """Mean over queries and their misorderable pairs of ω(r_i, r_j) max(0, ρ + d_i - d_j) (Eq. 4).
 
-    distances, relevance: (n, m), one list a query; a place in the list that holds nothing has relevance NaN.
+    distances, relevance: (n, m), one list per query; empty places in a list have relevance NaN.
     """
     above = relevance[:, :, None] > relevance[:, None, :]  # False wherever one is NaN
     gain = torch.exp2(relevance.nan_to_num(nan=0.0))

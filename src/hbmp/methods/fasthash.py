@@ -1,7 +1,7 @@
 """FastHash: codes by block graph cuts, hash functions of boosted trees, and every bit corrected before the next.
 
 The problem of a bit is submodular within groups of similar samples, so that minimum cuts solve it group by group. Trees
-then learn the bit, and what they give replaces it: the bits after make up for what the trees could not learn.
+then learn the bit, and their output replaces it, so that later bits compensate for errors of the trees.
 
     y_ij   similar      (n, n)   which training samples share a label
     a_ij   matrix       (n, n)   coefficients of one bit's problem, see `bqp_losses`
@@ -32,7 +32,7 @@ from hbmp.methods._shared.label_rows import label_rows
 
 
 class FastHash(Hasher):
-    """Bits found by graph cuts over groups of similar samples and learned by boosted trees, one after the other.
+    """Bits found by graph cuts over groups of similar samples and learned by boosted trees, one by one.
 
     Parameters
     ----------

@@ -121,10 +121,9 @@ class NHL(DeepHasher):
     function_ : HashFunction
         The fitted hash function.
 
-    Notes
-    -----
-    The publication was not at hand; this is a reading of its outline. Readings that were chosen: weights compare the
-    sizes of gradients on the shortest prefix, and similarities are cosines of scores over the pairs of a batch.
+    Notes ----- The publication was not available; this is an interpretation of its outline. Readings that were chosen:
+    weights compare the sizes of gradients on the shortest prefix, and similarities are cosines of scores over the pairs
+    of a batch.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def contrast(
 
 
 class _OverviewLoss(nn.Module):
-    """The contrast of overviews; remembers bits, continuous vectors and overviews of all training samples."""
+    """The contrast of overviews; stores bits, continuous vectors and overviews of all training samples."""
 
     def __init__(self, memory: Memory, n_bits: int, n_continuous: int, temperature: float, own: float, dropped: float):
         super().__init__()

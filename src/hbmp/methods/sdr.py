@@ -1,7 +1,7 @@
 """Two-step hashing with stronger solvers: each bit by semidefinite relaxation, or by an augmented Lagrangian.
 
 The codes of the training samples should reproduce which pairs are similar. With all other bits fixed one bit is a
-binary quadratic problem; bits are found one after the other and then each again, given all others. A function learns
+binary quadratic problem; bits are found one by one and then each again, given all others. A function learns
 the codes.
 
     S      similar     (n, n)   +1 where two samples share a label, -1 elsewhere

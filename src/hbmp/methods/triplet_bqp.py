@@ -76,7 +76,7 @@ def triplet_matrix(triplets: np.ndarray, gaps: np.ndarray, margin: float, n_item
 
 
 class TripletBQP(Hasher):
-    """Bits from triplets by block graph cuts, in groups that a function learns one after the other.
+    """Bits from triplets by block graph cuts, in groups that a function learns one by one.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ def _random_layer(n_inputs: int, n_outputs: int, rng: np.random.Generator) -> La
 def _closed(
     inputs: np.ndarray, layers: list[Layer], sums: list[np.ndarray], codes: np.ndarray, strength: float, decay: float
 ) -> list[Layer]:
-    """The layers fitted once more to their targets, bottom to top, each on what the layers below it really give."""
+    """The layers fitted once more to their targets, bottom to top, each on the actual outputs of the layers below."""
     closed, below = [], inputs
     for target in sums:
         closed.append(fit_layer(below, target, decay))

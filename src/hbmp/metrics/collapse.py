@@ -35,7 +35,7 @@ def distinct_codes(codes: ArrayLike) -> int:
 def tied_share(
     query_codes: ArrayLike, database_codes: ArrayLike, *, k: int = 10, bit_weights: ArrayLike | None = None
 ) -> float:
-    """Share of queries whose first k results are all at one distance, so that their order says nothing.
+    """Share of queries whose first k results are all at one distance, so that their order is arbitrary.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class Cifar1(Protocol):
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how the split is drawn."""
+        """How the split is drawn, for the caption."""
         return (
             f"all images pooled, {self.query_per_class} per class drawn as queries and {self.train_per_class} per "
             "class for training; the database is all except the queries and includes the training images."

@@ -34,7 +34,7 @@ class Cifar2(Protocol):
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how the split is drawn."""
+        """How the split is drawn, for the caption."""
         return (
             f"all images pooled, {self.query_per_class:,} per class drawn as queries; all others are both training set "
             "and database."

@@ -39,7 +39,7 @@ class ImageNet100(Protocol):
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how the split is drawn."""
+        """How the split is drawn, for the caption."""
         return (
             f"queries, training images and database as listed, {self.train_per_class} training images per class drawn "
             f"from the list; without lists, {self.query_per_class} per class drawn as queries. The "

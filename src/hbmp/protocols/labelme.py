@@ -48,7 +48,7 @@ class LabelMe(Protocol):
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how the split is drawn."""
+        """How the split is drawn, for the caption."""
         return (
             f"{self.n_query:,} items drawn as queries; the database is all others; {self.n_train:,} of these train, "
             "without labels." + (" Features less the training mean, scaled to unit length." if self.normalize else "")
@@ -56,7 +56,7 @@ class LabelMe(Protocol):
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """Words for the caption: what is relevant."""
+        """Definition of relevance, for the caption."""
         levels = ", ".join(f"{share} % ({grade})" for share, grade in zip(self.percentiles, self.grades, strict=True))
         return (
             "Neighbours are close in Euclidean distance; the grade c follows from the percentile of the distances "

@@ -54,7 +54,7 @@ class Nus1(_FrequentConcepts):
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how the split is drawn."""
+        """How the split is drawn, for the caption."""
         return (
             f"images with any of the {self.n_concepts} most frequent concepts, {self.query_per_concept} per concept "
             f"drawn as queries and {self.train_per_concept} per concept for training, none twice; the database is all "

@@ -44,7 +44,7 @@ class Nus2(_FrequentConcepts):
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how the split is drawn."""
+        """How the split is drawn, for the caption."""
         return (
             f"images with any of the {self.n_concepts} most frequent concepts, {self.query_per_concept} per concept "
             "drawn as queries, none twice; all others are both training set and database."

@@ -38,7 +38,7 @@ class VOC2007(Protocol):
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how the split is drawn."""
+        """How the split is drawn, for the caption."""
         if self.database == "train":
             return "the images of `val` query those of `train`, which are also the training set."
         return f"trained on `train`; {self.n_query} images drawn from `val` query the rest of `val`."

@@ -144,7 +144,7 @@ def one_flip(fit: Fit, signs: np.ndarray, field: np.ndarray, rng: Any = None) ->
 
 
 def _flip_within(block: np.ndarray, signs: np.ndarray, gain: np.ndarray, noise: float) -> np.ndarray:
-    """Best single flips inside one block, one after the other, until none helps. Returns the flipped positions."""
+    """Best single flips inside one block, one by one, until none helps. Returns the flipped positions."""
     signs, start = signs.copy(), signs
     for _ in range(10 * len(signs)):
         best = _first_best(gain, noise)

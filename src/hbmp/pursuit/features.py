@@ -56,7 +56,7 @@ def choose_codes(
     sweeps: int = _SWEEPS,
     radial: tuple[RadialTerms, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Codes that no flip of one bit betters, as floats: bits are set one after the other until none changes.
+    """Codes that no flip of one bit betters, as floats: bits are set one by one until none changes.
 
     start: codes to begin from, the signs of the scores by default.
     radial: the radial term and the targets of the rows' own scores

@@ -1,4 +1,4 @@
-"""Operators that the pursuit uses in place of an affinity: products with R and small blocks of R.
+"""Operators that the pursuit uses instead of an affinity: products with R and small blocks of R.
 
 Small affinities are dense in double precision. Larger ones are dense in single precision on the chosen device if they
 fit. Products with low-rank and very large ones are computed from labels or in blocks.

@@ -193,7 +193,7 @@ class PGVector(Store):
         return self._in_one_go(delete)
 
     def _lock_for_writing(self, cursor: Any) -> None:
-        """Write beside other writers, which all take rows in the order of ids; the first `add` writes alone.
+        """Write concurrently with others, all of which lock rows in id order; the first `add` has exclusive access.
 
         Building an index waits for all open writes to the table, so two writers that both build would wait for each
         other.

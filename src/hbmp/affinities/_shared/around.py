@@ -1,4 +1,4 @@
-"""Affinities that modify another affinity: its items, its feature columns, then feature columns of their own."""
+"""Affinities that modify another affinity: its items and feature columns, then its own feature columns."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ class Affinity(BaseEstimator):
         return [slice(start, min(start + step, self.n_items_)) for start in range(0, self.n_items_, step)]
 
     def after_load(self) -> None:
-        """Set what a saved model does not hold."""
+        """Set attributes that a saved model does not contain."""
         self._on_device = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -253,5 +253,5 @@ def need_labels(affinity: Affinity, y: Any) -> Any:
 
 
 def each_instance(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(item_of, counts) where every instance is an item of its own."""
+    """(item_of, counts) if every instance is a separate item."""
     return np.arange(n), np.ones(n, dtype=np.int64)

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    """What an interrupted run leaves, in words."""
+    """Describe what an interrupted run has left."""
     if options.output.endswith(".npy"):
         return f"{options.output} is as it was, or whole. Parquet parts can be continued: -o with another ending."
     return "Run the same command again to continue."

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    """What an interrupted run leaves, in words."""
+    """Describe what an interrupted run has left."""
     from pathlib import Path
 
     part = f"{options.output}.part"

@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    """What an interrupted run leaves, in words."""
+    """Describe what an interrupted run has left."""
     from pathlib import Path
 
     from hbmp._core.model_directory import DESCRIPTION

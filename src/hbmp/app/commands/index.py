@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_item_arguments(parser: argparse.ArgumentParser) -> None:
-    """What items carry; `hbmp add` has the same options."""
+    """Options for the payload of items; `hbmp add` has the same ones."""
     parser.add_argument(
         "--payload", metavar="FILE", help="payload of the items, one row per item: .csv, .tsv, .parquet, .jsonl"
     )
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    """What an interrupted run leaves, in words."""
+    """Describe what an interrupted run has left."""
     from pathlib import Path
 
     resumable = Path(f"{options.output}.parts").is_dir()
@@ -94,7 +94,7 @@ def kept(options: argparse.Namespace) -> str:
 
 
 def _extras(database: Database) -> str:
-    """The parts of a database beside ids and codes, in words."""
+    """The parts of a database other than ids and codes."""
     parts = [name for name, there in (("labels", database.label_kind), ("images", database.has_files)) if there]
     if database.columns:
         parts.append(f"payload ({', '.join(database.columns)})")

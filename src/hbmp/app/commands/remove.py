@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    """What an interrupted run leaves, in words."""
+    """Describe what an interrupted run has left."""
     return f"Either all of these items are removed from {options.database}, or none."
 
 

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    """What an interrupted run leaves, in words."""
+    """Describe what an interrupted run has left."""
     return "Finished cells are kept; run the same command again to continue."
 
 

@@ -1,4 +1,4 @@
-"""The demo: from raw texts to a database that is searched by sentences, with every alternative beside it.
+"""The demo: from raw texts to a database that can be searched by sentences, compared with every alternative.
 
     done = hbmp.app.demo.run("demo")
 
@@ -57,7 +57,7 @@ class SentenceSearch:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the report shows."""
+    """Data of the report."""
 
     texts: Texts
     comparison: Comparison

@@ -1,4 +1,4 @@
-"""Texts of the demo: what the installed packages of scientific Python say that their functions and classes do.
+"""Texts of the demo: docstrings of functions and classes in the installed scientific Python packages.
 
 Every installation has them, they are real, and a reader of the report can judge a search by its items. The label of a
 text is the part of its package, such as `scipy.signal`.
@@ -25,7 +25,7 @@ _FEWEST = 20  # texts that a part of a package must have
 
 @dataclass(frozen=True)
 class Texts:
-    """Names such as "scipy.signal.medfilt", what they do, and the part of the package each belongs to; all (n,)."""
+    """Names such as "scipy.signal.medfilt", their descriptions, and the subpackage of each; all (n,)."""
 
     names: np.ndarray
     texts: np.ndarray

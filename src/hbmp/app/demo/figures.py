@@ -1,4 +1,4 @@
-"""Figures of one code book: the affinity beside what the bits rebuild of it, and the residual bit by bit.
+"""Figures of one code book: the affinity next to its reconstruction by the bits, and the residual per bit.
 
 R                 affinity   (c, c)   target similarity of the labels
 V                 codes      (c, k)   of the labels
@@ -30,7 +30,7 @@ def rebuilt(book: CodeBook, n_bits: int) -> np.ndarray:
 
 
 def affinity(book: CodeBook) -> str:
-    """The affinity of the labels beside what the whole code rebuilds of it, as SVG."""
+    """The affinity of the labels next to its reconstruction by the whole code, as SVG."""
     plt = figures.pyplot()
     items = np.arange(len(book.codes))
     shown = {

@@ -1,4 +1,4 @@
-"""The items of `hbmp dedup`: vectors to compare, and what a report shows of each item."""
+"""The items of `hbmp dedup`: vectors to compare, and the parts of each item that a report shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hbmp.images import Images
 
 @dataclass(frozen=True)
 class Collections:
-    """Old items, if any, and new ones, numbered one after the other.
+    """Old items, if any, and new ones, numbered consecutively.
 
     data : one or two sets of items of one kind
     vectors : their vectors, (n, d) each

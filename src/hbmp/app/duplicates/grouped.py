@@ -1,4 +1,4 @@
-"""The groups of a report: what is told of each item, the kept one first."""
+"""The groups of a report: the facts shown for each item, the kept one first."""
 
 from __future__ import annotations
 

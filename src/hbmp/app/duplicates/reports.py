@@ -24,7 +24,7 @@ def check_ending(path: str) -> None:
 
 
 def render(path: str, found: Duplicates, items: Collections, *, shown: int) -> str:
-    """The report that the ending of its name asks for."""
+    """The report in the format that its suffix names."""
     ending = Path(path).suffix.lower()
     if ending == ".json":
         return as_json(found, items) + "\n"

@@ -156,7 +156,7 @@ def rows_or_share(text: str | None) -> float | None:
 
 
 def in_the_same_columns(first: Data, second: Data) -> tuple[Data, Data]:
-    """Both data sets with label matrices over the union of their label names, where they have names."""
+    """Both data sets with label matrices over the union of their label names, if they have names."""
     kinds = [_KINDS[0 if data.labels is None else data.labels.ndim] for data in (first, second)]
     if kinds[0] != kinds[1]:
         raise ValueError(f"{first.name} has {kinds[0]} and {second.name} has {kinds[1]}; both need the same kind.")

@@ -59,7 +59,7 @@ class ItemTable:
         yield from self._reader.blocks(list(names), rows)
 
     def column(self, name: str) -> list[Any]:
-        """All values of one column; those of CSV are texts."""
+        """All values of one column; CSV values are strings."""
         return [value for block in self.blocks([name]) for value in block[name]]
 
     def texts(self, name: str | None = None) -> list[str]:

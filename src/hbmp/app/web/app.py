@@ -143,7 +143,7 @@ def create_app(
 
     @app.get("/items/{item_id:path}", responses={200: {"model": schema.Item}, 404: {"model": schema.Refusal}})
     async def item(item_id: str) -> Response:
-        """An item: its label, what it carries, its code, and its features if they are available."""
+        """An item: its label, its payload, its code, and its features if they are available."""
         return JSONResponse(await in_thread(collection.item, item_id))
 
     @app.get("/info")

@@ -115,7 +115,7 @@ def _described(
 
 
 class CodeMap:
-    """t-SNE of the codes, computed once in a thread of its own."""
+    """t-SNE of the codes, computed once in its own thread."""
 
     def __init__(self, database: Database):
         self._database = database

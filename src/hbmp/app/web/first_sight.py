@@ -21,7 +21,7 @@ _SHOWN = 10
 
 
 def first_sight(database: Database) -> str | None:
-    """One or two sentences about the first ten results; None for fewer items than say anything."""
+    """One or two sentences about the first ten results; None for too few items."""
     if len(database) < _FEWEST:
         return None
     places = np.random.default_rng(0).permutation(len(database))[: _QUERIES + _SEARCHED]

@@ -1,6 +1,6 @@
 """The Host headers that the server accepts, so that a web page cannot reach it under a foreign name (DNS rebinding).
 
-Loopback names and the name of `--host` are accepted. A server that listens at every address also accepts any IP
+Loopback names and the name of `--host` are accepted. A server that listens on every address also accepts any IP
 address, which no DNS record can forge, and the name of the machine.
 """
 

@@ -1,4 +1,4 @@
-"""Which columns of a payload an item shows as its title, its text and its link."""
+"""Which payload columns are shown as the title, the text and the link of an item."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Measures:
-    """The metrics of one server, in a registry of its own."""
+    """The metrics of one server, in its own registry."""
 
     def __init__(self, n_items: Callable[[], int]):
         self.registry = CollectorRegistry()

@@ -33,7 +33,7 @@ def open_collection(options: argparse.Namespace, limits: Limits) -> Collection:
 
 
 def check_same(mine: Hasher, given: Hasher, names: str) -> None:
-    """Refuse a model whose codes differ from those of the database's model."""
+    """Reject a model whose codes differ from the codes of the database's model."""
     sizes = [(model.n_bits, getattr(model, "n_features_in_", None)) for model in (mine, given)]
     same = sizes[0] == sizes[1]
     if same:
@@ -65,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _images(options: argparse.Namespace, database: Database) -> Any:
-    """Pictures of the items from the options; None where there are none, or where the database's own files are used."""
+    """Pictures of the items from the options; None if there are none, or where the database's own files are used."""
     if options.thumbnails is not None:
         path = Path(options.thumbnails)
         if not path.is_file():

@@ -93,7 +93,7 @@ class Rows:
 
 
 def thumbnail(one: Images) -> bytes:
-    """PNG of one image, scaled and cropped to its centre; small arrays of pixels stay as they are."""
+    """PNG of one image, scaled and cropped to its centre; small pixel arrays are not scaled."""
     from PIL import Image
 
     pixels = one.pixels

@@ -29,7 +29,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Asked:
-    """A query: its code, and its scores and vector where they are known."""
+    """A query: its code, and its scores and vector if known."""
 
     signs: NDArray[np.int8]
     scores: NDArray[Any] | None = None
@@ -49,7 +49,7 @@ class Reader:
 
     @property
     def takes(self) -> str:
-        """What queries may be beside vectors and items: "texts", "images" or "vectors" alone."""
+        """Kinds of queries in addition to vectors and items: "texts", "images" or "vectors" alone."""
         encoder = getattr(self.database.model, "input_encoder_", None)
         if encoder is not None:
             return str(encoder.takes)

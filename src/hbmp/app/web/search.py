@@ -67,7 +67,7 @@ class Collection:
         }
 
     def item(self, item_id: int | str) -> dict[str, Any]:
-        """An item: its label, what it carries, its code, and its features if they are available."""
+        """An item: its label, its payload, its code, and its features if they are available."""
         known = self.reader.known(item_id)
         features = self.pictures.features(known)
         return {

@@ -48,14 +48,14 @@ def metadata_in(row: Mapping[str, Any], text_column: str = TEXT) -> dict[str, An
 
 
 def conditions_of(where: Mapping[str, Any] | None, text_column: str = TEXT) -> dict[str, Any] | None:
-    """Conditions on metadata as conditions on columns; `label` stays, because it names the labels of a database."""
+    """Conditions on metadata as conditions on columns; `label` refers to the labels of a database and is unchanged."""
     if where is None:
         return None
     return {key if key == "label" else column_of(key, text_column): value for key, value in where.items()}
 
 
 def learn(vectors: ArrayLike, n_bits: int, random_state: int = 0) -> Hasher:
-    """A model for these vectors: HBMP without labels, or random hyperplanes where they are few."""
+    """A model for these vectors: HBMP without labels, or random hyperplanes if there are few."""
     X = np.asarray(vectors, dtype=np.float32)
     if X.ndim != 2 or not len(X):
         raise ValueError("Codes are learned from vectors: give at least one text, or a database or a model.")
@@ -109,5 +109,5 @@ def new_ids(database: Database, given: Sequence[str | None]) -> list[Any]:
 
 
 def as_id(database: Database, one: str) -> Any:
-    """An id in the type of the database; one that cannot be there stays a text, which is never found."""
+    """An id in the type of the database; one that cannot exist remains a string, which is never found."""
     return int(one) if database.id_type is int and one.isdecimal() else one

@@ -64,7 +64,7 @@ class LangChainStore(VectorStore):
     database : Database
         The database. Its payload has the texts in one column; the other columns are metadata.
     embedding : Embeddings or Encoder, default=None
-        What turns texts into the vectors that the database's model takes; the model's own encoder where it is None.
+        What turns texts into the vectors that the database's model takes; the model's own encoder if None.
     text_column : str, default="text"
         The column of texts.
 
@@ -114,14 +114,14 @@ class LangChainStore(VectorStore):
         metadatas : list of dict, default=None
             Metadata of each text: texts, numbers, booleans, lists.
         ids : list of str, default=None
-            Distinct ids; random ones where it is None.
+            Distinct ids; random ones if None.
         model : Hasher, default=None
             A fitted model of such vectors. Otherwise codes of `n_bits` are learned from the vectors of these texts, or
             are random hyperplanes for fewer than a thousand texts.
         n_bits : int, default=256
             Length of the codes without a model.
         path : path, default=None
-            The file to write; in memory where it is None.
+            The file to write; in memory if None.
         vectors : {"float32", "float16", "int8"}, default="float16"
             How the vectors are kept.
 

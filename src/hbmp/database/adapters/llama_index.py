@@ -125,7 +125,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
         n_bits : int, default=256
             Length of the codes without a model.
         path : path, default=None
-            The file to write; in memory where it is None.
+            The file to write; in memory if None.
         vectors : {"float32", "float16", "int8"}, default="float16"
             How the vectors are kept.
 
@@ -199,7 +199,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
     def _chosen(
         self, node_ids: Any, doc_ids: Any, filters: MetadataFilters | None
     ) -> tuple[dict[str, Any] | None, list[str] | None]:
-        """Conditions, and ids for what conditions cannot say."""
+        """Conditions, and ids for filters that conditions cannot express."""
         where: dict[str, Any] | None = _as_where(filters, self._database.filterable)
         ids = None if node_ids is None else set(node_ids)
         if filters is not None and where is None:
@@ -241,7 +241,7 @@ def _columns_of(node: BaseNode) -> dict[str, Any]:
 
 
 def _as_where(filters: MetadataFilters | None, columns: Collection[str]) -> dict[str, Any] | None:
-    """Filters as conditions of a database; None where these cannot say it, or where there are none."""
+    """Filters as conditions of a database; None if conditions cannot express them, or if there are none."""
     if filters is None or (filters.condition or FilterCondition.AND) != FilterCondition.AND:
         return None
     where: dict[str, Any] = {}

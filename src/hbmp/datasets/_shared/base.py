@@ -237,7 +237,7 @@ def public_name(name: str) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """List the data sets that have a file of their own.
+    """List the data sets that are defined in this package.
 
     Returns
     -------

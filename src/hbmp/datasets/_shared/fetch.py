@@ -1,6 +1,6 @@
 """Download of data sets from their official sources: download, verify, unpack, record.
 
-    NAME.part    what has been downloaded so far; a later attempt resumes from there
+    NAME.part    what has been downloaded so far; a later attempt resumes it
     verify       size, SHA-256 and MD5 as published, before anything reads the file
     fetch.json   beside the data: address, size and SHA-256 of each download, and the files it unpacked to
 
@@ -87,7 +87,7 @@ def fetch(
     Returns
     -------
     Fetched
-        What was downloaded.
+        The result of the download.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Paths and contents of data files: official archives unpack to a folder of their own, which users often flatten."""
+"""Paths and contents of data files: official archives unpack to a separate folder, which users often flatten."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The contract of every encoder: texts or images in, one float32 vector per item out.
 
 An encoder is a description: cheap to create, copy and save. It reads its weights when it first encodes, and keeps a
-digest of them, so that a model that remembers its encoder notices other weights under the same name.
+digest of them, so that a model that has an encoder notices other weights under the same name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Encoder(BaseEstimator):
     n_features_ : int
         Length of a vector, set when the encoder first encodes.
     takes : {"texts", "images"}
-        Class attribute. What is encoded.
+        Class attribute. The kind of items that it encodes.
     rows : int
         Class attribute. Items per block.
     neutral : tuple of str
@@ -127,7 +127,7 @@ class Encoder(BaseEstimator):
         return f"{' '.join(repr(self).split())}" + (f" with weights {digest[:12]}" if digest else "")
 
     def code(self) -> str:
-        """What identifies code of the user's own that the vectors depend on; empty where there is none."""
+        """What identifies code of the user's own that the vectors depend on; empty if there is none."""
         return ""
 
     def _vectors(self, items: Any) -> Any:

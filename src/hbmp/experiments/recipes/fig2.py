@@ -34,7 +34,7 @@ def reproduce(
     results: Folder = "results",
     device: str = "auto",
 ) -> str:
-    """Measure what is missing, draw, and describe the result.
+    """Run missing measurements, draw the figure, and describe the result.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def reproduce(
     Returns
     -------
     str
-        What was found, and the path of the picture.
+        A description of the result, and the path of the picture.
     """
     seed = seeds[0] if seeds else 0
     records, missing = [], []

@@ -1,4 +1,4 @@
-"""Figure 3 (supplement): t-SNE of 48-bit codes of queries, HBMP beside another method.
+"""Figure 3 (supplement): t-SNE of 48-bit codes of queries, HBMP and another method.
 
 The paper shows ten classes of ImageNet100 and MIHash. Here: CIFAR-10, with codes of networks if a run on images kept
 them (`hbmp reproduce images --keep-codes`), else of functions on features, or the digits if those are missing.
@@ -34,7 +34,7 @@ def reproduce(
     results: Folder = "results",
     device: str = "auto",
 ) -> str:
-    """Measure what is missing, draw, and describe the result.
+    """Run missing measurements, draw the figure, and describe the result.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def reproduce(
     Returns
     -------
     str
-        What was found, and the path of the picture.
+        A description of the result, and the path of the picture.
     """
     data, protocol, note = at_hand(data_dir)
     n_bits, seed = (bits or [48])[0], (seeds or [0])[0]

@@ -33,7 +33,7 @@ def reproduce(
     results: Folder = "results",
     device: str = "auto",
 ) -> str:
-    """Measure what is missing, draw, and describe the result.
+    """Run missing measurements, draw the figure, and describe the result.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def reproduce(
     Returns
     -------
     str
-        What was found, and the path of the picture.
+        A description of the result, and the path of the picture.
     """
     data, images, protocol, note = at_hand(data_dir)
     n_bits, seed = (bits or [48])[0], (seeds or [0])[0]

@@ -1,6 +1,6 @@
 """Table 4: NDCG with multi-level neighbours on NUS-WIDE (nus-1) and 22K LabelMe.
 
-Cells: every method of the table that exists here, at the paper's code lengths, three seeds. The paper does not say
+Cells: every method of the table that exists here, at the paper's code lengths, three seeds. The paper does not state
 which gain its NDCG uses: its released code has binary gains for NUS-WIDE, and the values for 22K LabelMe fit the
 scaled gain. All three gains are in the results.
 """

@@ -119,7 +119,7 @@ def fill(text: str, tables: dict[str, str]) -> str:
     Returns
     -------
     str
-        The text; a mark without results says so.
+        The text; a mark without results gets a note.
 
     Examples
     --------

@@ -139,7 +139,7 @@ def at_defaults(cell: dict[str, Any]) -> bool:
 
 
 def summary_table(records: list[Record]) -> Table:
-    """HBMP at its defaults on every protocol with such results, and the best other method beside it."""
+    """HBMP at its defaults on every protocol with such results, and the best other method."""
     groups: dict[tuple[str, str], dict[str, BySeed]] = {}
     for record in records:
         cell = record["cell"]
@@ -281,7 +281,7 @@ def source_note(records: Iterable[Record]) -> str:
 
 
 def mean_text(values: Iterable[float | None]) -> str:
-    """Mean over seeds, with one standard deviation where there are several."""
+    """Mean over seeds, with one standard deviation if there are several."""
     found = scores.mean_and_spread(values)
     if found is None:
         return scores.MISSING

@@ -1,4 +1,4 @@
-"""Batches of features that stay on disk: each is read, standardised and sent to the device when its turn comes."""
+"""Batches of features that stay on disk: each is read, standardised and sent to the device when it is needed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Hashing(nn.Module):
         return self.head(self.features(inputs))
 
     def features(self, inputs: torch.Tensor) -> torch.Tensor:
-        """What the head reads, (n, n_features)."""
+        """Inputs of the head, (n, n_features)."""
         features: torch.Tensor = self.backbone(inputs)
         if self.mirror and not self.training:
             features = (features + self.backbone(inputs.flip(-1))) / 2  # the head is linear
@@ -31,7 +31,7 @@ class Hashing(nn.Module):
 
 
 class WithFeatures(nn.Module):
-    """Scores and, beside them, the features that the head reads, (n, bits + n_features)."""
+    """Scores, followed by the inputs of the head, (n, bits + n_features)."""
 
     def __init__(self, hashing: Hashing):
         super().__init__()

@@ -46,7 +46,7 @@ class DeepHasher(Hasher):
         return self.n_bits
 
     def prepare(self, X: Any, labels: np.ndarray, seed: int) -> None:
-        """What a method learns before its loss is made. Most methods learn nothing before."""
+        """Learn what is needed before the loss is made. Most methods need nothing."""
 
     def loss_inputs(self, X: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
         """Arguments of the loss after the scores: labels (n, c) and positions (n,)."""

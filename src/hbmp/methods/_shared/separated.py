@@ -1,4 +1,4 @@
-"""Centres with a distance that no two of them fall below, found by local search; and the distance to ask for.
+"""Centres with a distance that no two of them fall below, found by local search; and the distance to aim for.
 
 h_i    centres       (c, b)   entries ±1
 p_j    products      (c,)     h_i · h_j, between b and -b

@@ -1,4 +1,4 @@
-"""Weights of instances: read from what a user passes, and handed on to a part that can use them."""
+"""Weights of instances: read from the argument of a user, and passed on to a part that can use them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_weights(given: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray
 
 
 def weighted_fit(learner: Any, *data: Any, sample_weight: np.ndarray | None, **settings: Any) -> Any:
-    """`learner.fit(*data, **settings)`, with weights of the instances where there are any."""
+    """`learner.fit(*data, **settings)`, with weights of the instances if there are any."""
     if sample_weight is None:
         return learner.fit(*data, **settings)
     if not has_fit_parameter(learner, "sample_weight"):

@@ -1,4 +1,4 @@
-"""Detail bits: after the bits that say what an item is, bits that say which one it is.
+"""Detail bits: label bits identify the class of an item, detail bits the item within its class.
 
 Label bits explain part of the features, and the pursuit goes on with the rest. The mathematics is in
 docs/mathematics-detail.md.
@@ -49,7 +49,7 @@ class DetailBits(BaseEstimator):
     Attributes
     ----------
     explained_ : array of shape (n_label_bits + 1, d)
-        What a constant and each label bit explain of a feature vector of unit length.
+        The part of a unit feature vector that a constant and each label bit explain.
     rebuilding_ : Rebuilding
         Hash function of the residual.
     weights_ : array of shape (n_bits,)
@@ -120,7 +120,7 @@ class DetailBits(BaseEstimator):
 
 
 def unit_rows(X: NDArray[Any]) -> NDArray[np.float32]:
-    """Rows of unit length, float32; rows of zeros stay."""
+    """Rows of unit length, float32; rows of zeros are unchanged."""
     X = np.asarray(X, dtype=np.float32)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
     return (X / np.where(lengths > 0, lengths, np.float32(1))).astype(np.float32)
@@ -136,7 +136,7 @@ def explain(features: NDArray[Any], signs: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def residual(features: NDArray[Any], signs: NDArray[Any], explained: NDArray[Any]) -> NDArray[np.float32]:
-    """E (n, d): features less what a constant and the label bits explain."""
+    """E (n, d): features minus the part that a constant and the label bits explain."""
     return (features - explained[0] - signs.astype(np.float32) @ explained[1:]).astype(np.float32)
 
 

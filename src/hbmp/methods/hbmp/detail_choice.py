@@ -3,7 +3,7 @@
 Codes are nested, so the first n - m label bits are what remains of n bits when m become detail bits. Each choice below
 is tried as a search: held-out queries, in a database of learned and of other held-out instances.
 
-    price      mAP of all n label bits less the mAP with details, and its standard error over the queries
+    price      mAP of all n label bits minus the mAP with details, and its standard error over the queries
     recall     share of the ten nearest of the query's class or labels among the first ten
     worth      recall - `WORTH` · price, the mean of binary and of real-valued queries
 
@@ -78,7 +78,7 @@ class Found(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What a choice costs in mAP, the standard error of that, and what it is worth."""
+    """The loss in mAP of a choice, its standard error, and its worth."""
 
     price: float
     error: float
@@ -123,7 +123,7 @@ class Search:
         return Found(precision, float(recall.mean()) if len(recall) else 0.0)
 
     def tried(self, similarity: NDArray[np.float32], real: bool) -> Tried:
-        """Price and worth of a ranking beside that by all label bits."""
+        """Price and worth of a ranking, compared with the ranking by all label bits."""
         found, level = self.found(similarity), self.level[real]
         lost = level.precision - found.precision
         price = float(lost.mean()) if len(lost) else 0.0
@@ -132,7 +132,7 @@ class Search:
 
 
 class Details:
-    """Detail bits beside the first `keep` label bits, ready to be weighed."""
+    """Detail bits after the first `keep` label bits, before they are weighted."""
 
     def __init__(self, search: Search, base: ScoredRows, keep: int, n_bits: int, seed: int | None):
         self.search, self.n_bits = search, n_bits

@@ -1,7 +1,7 @@
-"""Thresholds that differ from bit to bit, so that bits which repeat one another tell how certain they are.
+"""Thresholds that differ from bit to bit, so that redundant bits express how certain a class is.
 
 With many more bits than classes need, groups of bits carry the same decision. Cut at one threshold they all flip
-together and a class has one code. Cut at different thresholds they flip one after the other, and items of a class are
+together and a class has one code. Cut at different thresholds they flip one by one, and items of a class are
 ranked by how certain the class is.
 
     ψ      log-odds of bits    (n, bits)

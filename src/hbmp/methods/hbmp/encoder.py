@@ -1,13 +1,13 @@
-"""Stage three: instances to bits. The only place that knows how scores are laid out.
+"""Stage three: instances to bits. The layout of the scores is known only here.
 
 A hash function gives `n_bits` bit scores, then a score for each label where labels are learned. Labels vote on bits
-(`label_votes`), and a real-valued query adds what it is worth to agree with the labels it expects (`label_queries`).
+(`label_votes`), and a real-valued query adds the value of agreeing with the labels it expects (`label_queries`).
 Detail bits follow (`detail`): they depend on the features, for images those of the layer before the last, and on the
 signs of the label bits alone.
 
     scores     (n, n_bits + labels)    of the hash function
     odds       (n, n_bits)             log-odds of the label bits: bit scores, blended with the votes
-    held       (n, n_bits)             odds less the bits' thresholds (`dither`)
+    held       (n, n_bits)             odds minus the thresholds of the bits (`dither`)
     details    (n, details)            scores of the detail bits
     signs      (n, n_bits + details)   held, details; their signs are the code
     project    (n, n_bits + details)   the same signs, sized for real-valued queries
@@ -37,7 +37,7 @@ from hbmp.methods.hbmp.unlabelled import Rebuilding
 
 @dataclass(frozen=True)
 class Scores:
-    """What the hash function says of some instances."""
+    """Scores of the hash function for some instances."""
 
     bits: np.ndarray  # (n, n_bits)
     labels: np.ndarray  # (n, labels), labels = 0 where none are learned
@@ -172,5 +172,5 @@ def _trained(
 
 
 def _certain_codes(target: Target, plan: Plan) -> np.ndarray | None:
-    """The code book where its items are the classes, which are as unlike as can be."""
+    """The code book if its items are classes, which are maximally different."""
     return target.book.codes if plan.n_classes == target.affinity.n_items_ else None

@@ -1,7 +1,7 @@
 """Hashing with Binary Matrix Pursuit: affinity, target codes, hash function, composed.
 
 plan       every "auto" resolved                         `plan.resolve`
-stage 1    who should be close (HBMP Eq. 1 to 3)              `targets.pursue`
+stage 1    which items are close (HBMP Eq. 1 to 3)              `targets.pursue`
 stage 2    target codes, one rank-one step per bit       `targets.pursue`, `hbmp.infer_codes`
            which target codes, on held-out rows          `select.select`
            how many bits rank within a class             `select.spare_bits`
@@ -46,7 +46,7 @@ class HBMP(Hasher):
     Target codes are inferred for the classes, label sets or rows that define the neighbourhood. A hash function then
     learns to give every instance the code of its class or label set. Distances are weighted by `bit_weights_`.
 
-    What each setting brings is measured in docs/beyond-the-paper.md; `HBMP.paper` is the method as published.
+    For measurements of each setting see docs/beyond-the-paper.md; `HBMP.paper` is the method as published.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class HBMP(Hasher):
     scheme : {"regress", "greedy", "constant"}, default="regress"
         How the pursuit weights bits: refitted after each bit, by one step size per bit, or all equal.
     affinity : str or Affinity, default="auto"
-        Who should be close: a name or an object from `hbmp.affinities`. "auto" is `same_class` for classes and
+        Which items should be close: a name or an object from `hbmp.affinities`. "auto" is `same_class` for classes and
         `shared_labels` for multi-label data. Without labels "auto" rebuilds the features; "distance_levels" is the
         neighbourhood of the paper.
     feature_share : float or "auto", default="auto"
@@ -71,7 +71,7 @@ class HBMP(Hasher):
         items of a class by how certain the class is. "auto" is 0.3 for features with at least six label bits per
         class and an "auto" function.
     extra_bits : int or "auto", default="auto"
-        Bits that are learned beside the `n_bits` and then dropped.
+        Additional bits that are learned with the `n_bits` and then dropped.
     detail_bits : int or "auto", default=0
         How many of the `n_bits` rank items within a class. They come last and encode what the label bits leave
         unexplained of the features, for images those of the layer before the last. "auto" chooses the number on
@@ -80,7 +80,7 @@ class HBMP(Hasher):
     label_share : float or "auto", default="auto"
         Weight of the votes of predicted labels in each bit, from 0 to 1. With 0 no label scores are learned.
     label_queries : bool or "auto", default="auto"
-        Whether real-valued queries (`project`) favour bits that stand for their predicted labels.
+        Whether real-valued queries (`project`) favour bits that agree with their predicted labels.
     weight_share : float or "auto", default="auto"
         How far bits are weighted, from all equal (0) to the weights of the pursuit (1).
     improve : {"none", "resample", "one-flip", "tabu"}, default="one-flip"
@@ -95,7 +95,7 @@ class HBMP(Hasher):
     ridge : float, default=0.1
         See `hbmp.infer_codes`.
     intercept : bool or "auto", default="auto"
-        Whether the pursuit fits a constant beside the bits, see `hbmp.infer_codes`.
+        Whether the pursuit fits a constant in addition to the bits, see `hbmp.infer_codes`.
     refine : int, default=0
         See `hbmp.infer_codes`.
     restarts : int or "auto", default="auto"
@@ -223,7 +223,7 @@ class HBMP(Hasher):
         n_bits : int, default=32
             Length of the codes.
         **settings
-            Settings of `HBMP` in place of the published ones.
+            Settings of `HBMP` instead of the published ones.
 
         Returns
         -------
@@ -314,7 +314,7 @@ class HBMP(Hasher):
         self._finish()
 
     def _adopt(self, encoder: BitEncoder, target: Target, plan: Plan, *, labelled: bool) -> None:
-        """Keep what was learned and how."""
+        """Store the learned parts and how they were chosen."""
         self.plan_, self.encoder_ = plan.settled(target.settings), encoder
         if encoder.detail is not None:
             self.plan_ = self.plan_.explained(encoder.detail.unexplained_)
@@ -338,7 +338,7 @@ class HBMP(Hasher):
         return self.encoder_.sign_scores(X)
 
     def weights_for(self, k: int) -> np.ndarray:
-        """Weights of the first `k` bits, which are a code of their own.
+        """Weights of the first `k` bits, which form a shorter code.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ class HBMP(Hasher):
         random_state : int, default=0
             Seed of the pursuit.
         X : array-like of shape (n, n_features), optional
-            Features, where the affinity needs them. An "auto" affinity is that of the labels alone.
+            Features, where the affinity needs them. An "auto" affinity is the affinity of the labels alone.
 
         Returns
         -------
@@ -442,7 +442,7 @@ class HBMP(Hasher):
 
 
 def _known_classes(affinity: Any) -> np.ndarray | None:
-    """The classes behind a fitted affinity; None where items are label sets."""
+    """The classes of a fitted affinity; None if items are label sets."""
     while (found := getattr(affinity, "classes_", None)) is None and hasattr(affinity, "base_"):
         affinity = affinity.base_
     return found

@@ -1,7 +1,7 @@
-"""Real-valued queries that ask for labels.
+"""Label-aware real-valued queries.
 
-Codes are compared with codes as they are, but a query may bring real numbers: how much each bit is worth to it.
-Log-odds say how sure a bit is. What retrieves is something else: which items share labels with the query.
+Codes are compared with codes as they are, but a query may be real-valued, with the importance of each bit.
+Log-odds measure how certain a bit is, but relevance depends on which items share labels with the query.
 
     B      codes                 (n, bits)       of training instances, as the function gives them
     Y      labels                (n, labels)     0/1; of a class a single 1
@@ -11,7 +11,8 @@ Log-odds say how sure a bit is. What retrieves is something else: which items sh
     q      scores                (m, bits)       ψ + ρ p V where that has the sign of ψ, a thousandth of ψ elsewhere
 
 V b is the best linear guess at the labels behind a code b, so that p V b is the number of labels that a query shares
-with it, to expect. ρ makes both parts equally large on average. Signs are those of ψ: a query has the code of its item.
+with it, to expect. ρ makes both parts equally large on average. Its signs are the signs of ψ: a query has the code of
+its item.
 
 Past the paper (docs/beyond-the-paper.md).
 """
@@ -29,13 +30,13 @@ _RIDGE = 0.01  # of the mean variance of a bit
 
 @dataclass
 class LabelQueries:
-    """What turns log-odds and label scores into scores that ask for labels."""
+    """Turns log-odds and label scores into label-aware scores."""
 
     vectors: np.ndarray  # (labels, bits) float32, ρ V
     exclusive: bool  # one label an instance: classes
 
     def wanted(self, label_scores: np.ndarray) -> np.ndarray:
-        """What the expected labels add to the log-odds, ρ p V."""
+        """The term that the expected labels add to the log-odds, ρ p V."""
         probabilities = softmax(label_scores, axis=1) if self.exclusive else expit(label_scores)
         return probabilities @ self.vectors
 

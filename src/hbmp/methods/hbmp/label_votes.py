@@ -1,18 +1,18 @@
-"""Labels vote on bits: a function that also tells the labels of an instance knows which code to expect.
+"""Label votes: a function that also predicts the labels of an instance can predict the code of its item.
 
 Each target bit parts the items in two halves, often an odd mix of classes, while a class is what features are good at.
-So the hash function gives label scores beside its bit scores, from one training, and where it is unsure of the item,
-all items vote with their codes.
+So the hash function gives label scores in addition to its bit scores, from one training, and where it is unsure of the
+item, all items vote with their codes.
 
     ℓ      label scores     (n, labels)
-    Y      label rows       (items, labels)    0/1: which labels an item carries
-    c      counts           (items,)           how many instances carry an item, or their weight
+    Y      label rows       (items, labels)    0/1: the labels of an item
+    c      counts           (items,)           number of instances of an item, or their weight
     P      probabilities    (n, items)         softmax(ℓ Yᵀ + γ log c)
     U      codes            (items, bits)
     P U    expected codes   (n, bits)          in [-1, 1]
 
-Classes are told apart by cross-entropy, so that the softmax of ℓ favours common classes. γ = -1/2 takes back half of
-that, and rare classes keep codes of their own; where classes are balanced it changes nothing. The labels of a label
+Classes are separated by cross-entropy, so that the softmax of ℓ favours common classes. γ = -1/2 takes back half of
+that, and rare classes keep their own codes; where classes are balanced it changes nothing. The labels of a label
 set are learned each on its own; the product of their odds is ℓ Yᵀ, and γ = 1/2 favours label sets that occur often.
 
 Past the paper (docs/beyond-the-paper.md).
@@ -53,7 +53,7 @@ class LabelVotes:
 
 
 def label_targets(y: Any) -> np.ndarray:
-    """What the label scores learn: the number of the class, (n,), or rows of 0/1 labels, (n, labels) float32."""
+    """Targets of the label scores: the number of the class, (n,), or rows of 0/1 labels, (n, labels) float32."""
     if has_label_sets(y):
         return as_label_sets(y)
     return np.unique(as_classes(y), return_inverse=True)[1].reshape(-1)

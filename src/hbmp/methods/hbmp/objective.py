@@ -12,7 +12,7 @@
 The first part makes every bit right, whatever the others do. The second makes the right code the nearest: cross-entropy
 over the cosines of the scores with codes, times √b. Where items are classes, p is certain of the class, U holds the
 codes of all, and the cosine with the right one counts 0.2 less; where items resemble each other U holds the codes of
-the batch and p is softmax(U u / √b). The third part teaches label scores beside the bits.
+the batch and p is softmax(U u / √b). The third part trains the label scores.
 
 Past the paper (docs/beyond-the-paper.md); λ = 0 and no label scores is HBMP Eq. 12.
 """

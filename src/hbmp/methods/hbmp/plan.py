@@ -254,7 +254,7 @@ def _with_objective(plan: Plan, params: Mapping[str, Any], facts: DataFacts) -> 
 def _usual_objective(
     params: Mapping[str, Any], facts: DataFacts, function: HashFunction, n_label_bits: int
 ) -> dict[str, Any]:
-    """What "auto" stands for in the objective of functions trained by gradients."""
+    """Meaning of "auto" in the objective of functions trained by gradients."""
     found: dict[str, Any] = {"contrast_share": 0.0, "dither": 0.0, "extra_bits": 0}
     multi_label = facts.n_labels > 0
     if facts.images:

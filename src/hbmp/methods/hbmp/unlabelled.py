@@ -277,7 +277,7 @@ class Rebuilding(HashFunction):
 
 
 def _held_out(n_rows: int, rng) -> np.ndarray:
-    """A tenth of the rows, at most 500; none where that is too few to say anything."""
+    """A tenth of the rows, at most 500; none if that is too few."""
     n_held = min(_QUERIES, n_rows // 10)
     return np.sort(rng.choice(n_rows, n_held, replace=False)) if n_held >= _FEWEST_QUERIES else np.empty(0, np.int64)
 

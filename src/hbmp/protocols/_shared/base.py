@@ -168,7 +168,7 @@ class Protocol:
     data : str
         Name of the paper's data set.
     neighbours : str
-        Words for the caption: what is relevant.
+        Definition of relevance, for the caption.
     measures : tuple of Measure
         The metrics; the first one is the protocol's own.
     normalize : bool
@@ -204,7 +204,7 @@ class Protocol:
 
     @property
     def drawing(self) -> str:
-        """Words for the caption: how training, query and database items are drawn."""
+        """How training, query and database items are drawn, for the caption."""
         raise NotImplementedError
 
     @property

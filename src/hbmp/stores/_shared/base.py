@@ -139,7 +139,7 @@ class Store(ABC):
         k : int
             Number of codes per query.
         bit_weights : array-like of shape (n_bits,), default=None
-            Weight of each bit in the distance; plain Hamming distance where it is None.
+            Weight of each bit in the distance; plain Hamming distance if None.
         where : mapping, default=None
             Conditions on `columns`, all of which must hold: ``{"brand": "sony"}``, ``{"brand": ["sony", "canon"]}``,
             ``{"price": {">=": 10, "<": 20}}``. The engine filters first, so there are k results if k rows match.
@@ -197,7 +197,7 @@ class Store(ABC):
         return n_candidates if self.most_results is None else min(n_candidates, self.most_results)
 
     def _exactly(self, found: list[Neighbours], vectors: NDArray[Any], offsets: NDArray[Any]) -> list[Neighbours]:
-        """The candidates with their exact distances, without those deleted meanwhile."""
+        """The candidates with their exact distances, without those that have been deleted."""
         wanted = np.unique(np.concatenate([neighbours.ids for neighbours in found]))
         known, codes = self._fetch(wanted) if len(wanted) else (wanted, np.empty((0, self.n_bits), np.int8))
         order = np.argsort(known)

@@ -112,7 +112,7 @@ def column_type(kind: type) -> Any:
 
 
 def where_clause(where: list[Condition]) -> Any:
-    """The clause for these conditions; nothing where there are none."""
+    """The clause for these conditions; nothing if there are none."""
     from psycopg import sql
 
     if not where:

@@ -25,7 +25,7 @@ BITS, GIST_SIZE = 32, 32
 
 
 def measure(results: Folder, data_dir: Folder | None, device: str) -> tuple[list[Record], str]:
-    """The measurements that the available data allow, and what is missing for the others."""
+    """The measurements that the available data allow, and the missing data of the others."""
     lacking = SETTING.lacking(data_dir)
     try:
         data = datasets.load(SETTING.images, data_dir)

@@ -1,4 +1,4 @@
-"""`reproduce`: run what the available data allow, and print our numbers beside the paper's.
+"""`reproduce`: run the cells that the available data allow, and print our numbers next to the paper's.
 
 Before a part runs, its plan goes to stderr: which cells are done, which will run, and roughly how long they take. The
 features of the paper's network are computed once and kept in the data directory.
