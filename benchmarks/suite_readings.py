@@ -32,7 +32,6 @@ READINGS: dict[str, dict] = {
     "no dither": {"dither": 0.0},
     "dither 0.15": {"dither": 0.15},
     "dither 0.3": {"dither": 0.3},
-    "dither 0.6": {"dither": 0.6},
 }
 
 

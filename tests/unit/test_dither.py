@@ -32,7 +32,9 @@ def test_every_prefix_is_spread_evenly(n):
 def test_thresholds_are_shares_of_a_bits_mean_size():
     odds = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4]
     sizes = np.abs(odds).mean(axis=0)
-    np.testing.assert_allclose(thresholds(odds, 0.4), 0.4 * sizes * [0, -0.5, 0.5, -0.75], rtol=1e-6)
+    np.testing.assert_allclose(thresholds(odds, 0.2), 0.2 * sizes * [0, -0.5, 0.5, -0.75], rtol=1e-6)
+    denser = [0, -(0.5**2), 0.5**2, -(0.75**2)]  # beyond a share of 0.3 thresholds gather about 0
+    np.testing.assert_allclose(thresholds(odds, 0.6), 0.6 * sizes * denser, rtol=1e-6)
 
 
 def test_scores_keep_their_size_where_the_sign_is_theirs():
@@ -85,9 +87,9 @@ def test_dithered_codes_rank_items_by_certainty(overlapping):
 def test_dither_is_for_many_bits_per_class():
     found = [
         resolve(hbmp.HBMP(n_bits).get_params(deep=False), DataFacts(5000, n_classes=n_classes)).dither
-        for n_bits, n_classes in ((60, 10), (59, 10), (16, 2), (32, 100))
+        for n_bits, n_classes in ((60, 10), (59, 10), (16, 2), (11, 2), (32, 100))
     ]
-    assert found == [0.3, 0.0, 0.3, 0.0]
+    assert found == [0.3, 0.0, 0.6, 0.0, 0.0]
     of_linear = hbmp.HBMP(64, function="linear").get_params(deep=False)
     assert resolve(of_linear, DataFacts(5000, n_classes=2)).dither == 0
 

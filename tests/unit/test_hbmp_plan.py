@@ -63,7 +63,7 @@ def plan(facts, n_bits=12, **settings) -> Plan:
         ("contrast_share", FEW_IMAGES, 0.75),
         ("contrast_share", IMAGE_SETS, 0.25),
         ("dither", CLASSES, 0.0),
-        ("dither", TWO, 0.3),
+        ("dither", TWO, 0.6),
         ("dither", SETS, 0.0),
         ("dither", FEW_IMAGES, 0.0),
         ("extra_bits", CLASSES, 0),

@@ -7,7 +7,8 @@ ranked by how certain the class is.
     ψ      log-odds of bits    (n, bits)
     s      share                            of a bit's mean size
     v_t    spread evenly over (-1, 1)       van der Corput's order in base 2, so that every prefix is spread as well
-    θ_t    thresholds          (bits,)      s v_t mean |ψ_t|
+    p      power               max(1, s / 0.3): the wider the spread, the denser the thresholds about 0
+    θ_t    thresholds          (bits,)      s sign(v_t) |v_t|^p mean |ψ_t|
 
 The code is sign(ψ - θ). A real-valued query keeps ψ where it has that sign.
 
@@ -18,12 +19,14 @@ from __future__ import annotations
 
 import numpy as np
 
+EVEN = 0.3  # share up to which thresholds are spread evenly
 LEAST = 1e-3  # of its size, that a score keeps where its sign is not the code's
 
 
 def thresholds(odds: np.ndarray, share: float) -> np.ndarray:
     """θ of each bit from the log-odds of training rows, (bits,) float32."""
     spread = 2 * van_der_corput(odds.shape[1]) - 1
+    spread = np.sign(spread) * np.abs(spread) ** max(1, share / EVEN)
     return (share * spread * np.abs(odds).mean(axis=0)).astype(np.float32)
 
 

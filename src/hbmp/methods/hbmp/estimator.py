@@ -68,8 +68,8 @@ class HBMP(Hasher):
         Weight of the loss that makes the right code the nearest, from 0 to 1; the rest makes every bit right.
     dither : float or "auto", default="auto"
         Spread of the bits' thresholds, as a share of their mean absolute score. Bits that repeat one another then rank
-        items of a class by how certain the class is. "auto" is 0.3 for features with at least six label bits per
-        class and an "auto" function.
+        items of a class by how certain the class is. "auto" is 0.3, for two classes 0.6, for features with at least
+        six label bits per class and an "auto" function.
     extra_bits : int or "auto", default="auto"
         Additional bits that are learned with the `n_bits` and then dropped.
     detail_bits : int or "auto", default=0

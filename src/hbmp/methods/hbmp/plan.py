@@ -13,7 +13,7 @@
 | label_queries   | no                             | yes                   | with label scores   | yes                 |
 | weight_share    | 0.5                            | 0.5                   | 0.5                 | 0.5                 |
 | contrast_share  | 0.25                           | 0.5, few rows 0       | 0.75                | 0.25                |
-| dither          | 0.3 with 6 bits per class      | 0                     | 0                   | 0                   |
+| dither          | from 6 bits per class on       | 0                     | 0                   | 0                   |
 | extra_bits      | 0                              | 0                     | many: up to 48 bits | 0                   |
 | normalise       | no                             | no                    | many: yes           | no                  |
 | item_weights    | none                           | "count"               | none                | "count"             |
@@ -22,9 +22,9 @@
 The last row is what "auto" stands for; by default there are no detail bits. To choose their number for images would
 train the network twice. So they get what features get where held-out rows are too few to choose.
 Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there
-are more than twice as many of them as labels. Only an "auto" function is dithered: a linear function that could not
-tell the classes apart lost by it. Without labels there is one decision: "auto" settings rebuild the features, any other
-affinity is inferred on the rows themselves, with the weights of the pursuit.
+are more than twice as many of them as labels. Dither is 0.3, of two classes 0.6. Only an "auto" function is dithered:
+a linear function that could not tell the classes apart lost by it. Without labels there is one decision: "auto"
+settings rebuild the features, any other affinity is inferred on the rows themselves, with the weights of the pursuit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ FEATURE_SHARE, OF_LABEL_SETS = 0.5, 0.7  # where there is no choice
 FEWEST = 200  # rows from which on something is held out
 MOST_LABELS = 2000  # from which on label scores would cost more than the bits
 FEW = 2000  # multi-label feature vectors up to which bits are learned one by one
-DITHER, BITS_PER_CLASS = 0.3, 6  # from so many label bits per class on, bits also tell how certain a class is
+DITHER, OF_TWO_CLASSES = 0.3, 0.6  # of two classes all bits are the same decision
+BITS_PER_CLASS = 6  # label bits from which on bits also tell how certain a class is
 MANY_IMAGES = 2000  # of classes, from which on normalised scores help a network and votes do not
 LEAST_BITS = 48  # that a pretrained network learns from many images of classes, however few are kept
 
@@ -163,7 +164,8 @@ class Plan:
         if not _is_auto(self.dither) or _is_auto(self.detail_bits):
             return self
         spare = 0 < BITS_PER_CLASS * self.n_classes <= self.n_label_bits
-        return replace(self, dither=DITHER if spare else 0.0)
+        usual = OF_TWO_CLASSES if self.n_classes == 2 else DITHER
+        return replace(self, dither=usual if spare else 0.0)
 
     def explained(self, shares: Any) -> Plan:
         """The same plan with the shares of the features that are left unexplained."""
