@@ -408,7 +408,7 @@ def _check_table(values: ArrayLike, n_bits: int | None, name: str) -> np.ndarray
     if table.dtype.kind not in "iuf":
         raise ValueError(f"The {name} must be an array of numbers, found dtype {table.dtype}.")
     if table.ndim != 2:
-        hint = " Give one code as codes[None, :]." if table.ndim == 1 else ""
+        hint = " Pass one code as codes[None, :]." if table.ndim == 1 else ""
         raise ValueError(f"The {name} must have shape (n, n_bits), found shape {table.shape}.{hint}")
     if n_bits is not None and table.shape[1] != n_bits:
         raise ValueError(f"The {name} must have {n_bits} bits, found {table.shape[1]}.")

@@ -78,7 +78,7 @@ def test_lists_as_json_are_what_the_folders_hold(capsys):
         ([], "required: VERB. See `hbmp --help`."),
         (["fetch"], "required: NAME. See `hbmp fetch --help`."),
         (["fetch", "cifra10"], "No data set called 'cifra10'. Did you mean 'cifar10'?"),
-        (["fetch", "digits"], "Digits (scikit-learn) is not a download. It comes with scikit-learn"),
+        (["fetch", "digits"], "Digits (scikit-learn) cannot be downloaded. It comes with scikit-learn"),
         (["list", "nothing"], "invalid choice: 'nothing'"),
         (["fetch", "mnist", "--wrong"], "Unrecognized arguments: --wrong. See `hbmp --help`."),
         (["reproduce", "table99"], "called 'table99'."),

@@ -48,7 +48,7 @@ def test_a_cut_connection_is_resumed_where_it_broke(server, serve, tmp_path):
 def test_a_later_run_goes_on_from_the_part(server, serve, tmp_path):
     serve()
     server.cuts = [100_000, 0, 0, 0]
-    with pytest.raises(ValueError, match=r"broke off 3 times at 100000 bytes.*Run the same command to go on"):
+    with pytest.raises(ValueError, match=r"broke off 3 times at 100000 bytes.*Run the same command to continue"):
         fetch(tmp_path, attempts=3)
     assert (tmp_path / "labelme" / "LabelMe_gist.mat.part").stat().st_size == 100_000
     assert not (tmp_path / "labelme" / "LabelMe_gist.mat").exists()

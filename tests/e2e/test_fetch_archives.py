@@ -134,5 +134,5 @@ def test_what_cannot_be_downloaded_says_how_to_get_it(tmp_path, capsys):
     assert cli.main(["fetch", "imagenet100", "--data-dir", str(tmp_path)]) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith("ImageNet100 is not a download. Ask for ImageNet")
+    assert told.err.startswith("ImageNet100 cannot be downloaded. Ask for ImageNet")
     assert told.err.count("\n") == 1

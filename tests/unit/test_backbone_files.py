@@ -133,7 +133,7 @@ def test_a_model_with_a_module_of_your_own_is_saved_without_its_code_and_given_i
     alone.save(tmp_path / "untouched")  # may be passed on by someone who does not have it
     passed_on = hbmp.load(tmp_path / "untouched", module=given)
     np.testing.assert_array_equal(passed_on.transform(pixels), model.transform(pixels))
-    with pytest.raises(ValueError, match="other layers than the one that was trained: size mismatch"):
+    with pytest.raises(ValueError, match="different layers from the one that was trained: size mismatch"):
         hbmp.load(tmp_path / "model", module=OwnNetwork(width=7)).transform(pixels)
     database = hbmp.Database.build(model, pixels)
     database.save(tmp_path / "db")

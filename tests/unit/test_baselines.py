@@ -93,7 +93,9 @@ def test_a_comparison_shows_them_and_recommends(digits):
     assert "| RaBitQ" in text
     assert "“right ones”" in text
     row = next(row for row in found.rows if row.method == "sdh" and row.bits == 16)
-    assert found.recommendation.startswith(f"16 bits of sdh (2 bytes per item) have mAP {row.score():.3f}; the vectors")
+    assert found.recommendation.startswith(
+        f"16 bits of sdh (2 bytes per item) have mAP {row.score():.3f}; the original vectors"
+    )
     assert found.recommendation in text
     assert [each["name"] for each in json.loads(found.to_json())["baselines"]] == [e.name for e in found.baselines]
     frame = found.to_pandas()
@@ -108,8 +110,7 @@ def test_the_shortest_codes_within_a_point_are_recommended():
     rows = [row("a", 16, {"map.tie-aware": 0.79}), row("a", 32, {"map.tie-aware": 0.8}), row("b", 16, {})]
     floats = BaselineResult("floats, cosine", 1024, 0.82, 0.9, 0.1)
     assert tables.recommendation(rows, "map", [floats]) == (
-        "16 bits of a (2 bytes per item) have mAP 0.790; "
-        "the vectors as they are (1,024 bytes) have 0.820, so 96% is kept."
+        "16 bits of a (2 bytes per item) have mAP 0.790; the original vectors (1,024 bytes) have 0.820, so 96% is kept."
     )
     assert tables.recommendation(rows, "map", []) == "16 bits of a (2 bytes per item) have mAP 0.790."
     assert tables.recommendation(rows[2:], "map", [floats]) == ""

@@ -122,7 +122,7 @@ def test_parts_that_cannot_weigh_say_so(blobs):
     with pytest.raises(ValueError, match="_TakesNoWeights cannot weight instances: its fit takes no sample_weight"):
         small(function=_TakesNoWeights()).fit(X, y, sample_weight=WEIGHTS)
     small(function=_TakesNoWeights()).fit(X, y, sample_weight=(WEIGHTS > 0) * 2)  # no more than rows left out
-    with pytest.raises(ValueError, match="Without labels bits rebuild all rows alike"):
+    with pytest.raises(ValueError, match="Without labels all rows have equal weight"):
         hbmp.HBMP(4).fit(X, sample_weight=WEIGHTS)
     with pytest.raises(TypeError, match="ITQ cannot weight instances: found sample_weight"):
         hbmp.methods.ITQ(4).fit(X, sample_weight=WEIGHTS)

@@ -47,7 +47,8 @@ def download(
             failures = 0 if _size(part) > before else failures + 1
             if failures >= attempts:
                 raise DownloadError(
-                    f"{url} broke off {attempts} times at {_size(part)} bytes ({error}). Run the same command to go on."
+                    f"{url} broke off {attempts} times at {_size(part)} bytes ({error}). Run the same command to "
+                    "continue."
                 ) from error
             time.sleep(pause * 2 ** max(failures - 1, 0))
 
@@ -89,7 +90,7 @@ def _on_status(error: urllib.error.HTTPError, url: str, part: Path) -> None:
         raise _Broken("the part did not fit the file") from error
     if error.code >= 500 or error.code in _PASSING:
         raise _Broken(f"HTTP {error.code}") from error
-    raise DownloadError(f"{url} answered HTTP {error.code} {error.reason}.") from error
+    raise DownloadError(f"{url} returned HTTP {error.code} {error.reason}.") from error
 
 
 def _request(url: str, part: Path, have: int) -> urllib.request.Request:

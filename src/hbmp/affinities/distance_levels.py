@@ -68,7 +68,7 @@ class DistanceLevels(Affinity):
 
     def _reduce(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if X is None:
-            raise ValueError("DistanceLevels reads feature vectors: pass X.")
+            raise ValueError("DistanceLevels needs feature vectors: pass X.")
         if self.metric not in ("euclidean", "cosine"):
             raise ValueError(f"metric must be 'euclidean' or 'cosine', found {self.metric!r}.")
         features = np.asarray(X, dtype=np.float32)

@@ -98,7 +98,7 @@ def from_distances(matrix: np.ndarray) -> tuple[np.ndarray, float]:
         raise ValueError(f"Distances are never negative; found {float(distances.min()):.4g}.")
     largest = float(distances.max())
     if largest == 0:
-        raise ValueError("All distances are 0: the items are all alike.")
+        raise ValueError("All distances are 0: all items are equal.")
     return 1 - 2 * distances / largest, largest  # HBMP Eq. 1, 2: γ = 1/d_max, R = 1 - 2γd; HBMP Alg. 1, line 1
 
 

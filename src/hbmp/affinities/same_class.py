@@ -50,7 +50,7 @@ class SameClass(Affinity):
         y = need_labels(self, y)
         if is_label_matrix(y) and np.shape(y)[1] != 1:
             raise ValueError(
-                f"SameClass reads one class per instance, shape (n,); found shape {np.shape(y)}. "
+                f"SameClass needs one class per instance, shape (n,); found shape {np.shape(y)}. "
                 "For multi-label data use affinity='shared_labels' or 'label_overlap'."
             )
         self.classes_, codes, counts = np.unique(as_classes(y), return_inverse=True, return_counts=True)

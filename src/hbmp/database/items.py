@@ -200,7 +200,7 @@ class Items:
         """
         with self._snapshot() as contents:
             if self.vectors is None:
-                raise ValueError("This database keeps no vectors; build it with vectors='float16'.")
+                raise ValueError("This database stores no vectors; build it with vectors='float16'.")
             return contents.vectors(self._known(ids))
 
     def find(self, where: Where) -> NDArray[Any]:

@@ -76,7 +76,7 @@ class Searchable(Items):
 
         if rescore is not None and self.vectors is None:
             raise ValueError(
-                "Rescoring needs the original vectors, which this database does not hold: build it with "
+                "Rescoring needs the original vectors, which this database does not store: build it with "
                 "vectors='float16', or use hbmp.rescore with vectors of your own."
             )
         return self._searched(encode, k, n_bits, None, where, ids)

@@ -84,7 +84,7 @@ def _read_batch(path: Path) -> NDArray[Any]:
     content = np.fromfile(path, dtype=np.uint8)
     if content.size == 0 or content.size % _RECORD:
         raise ValueError(
-            f"{path} must hold whole records of {_RECORD} bytes; found {content.size} bytes, so it is cut short. "
+            f"{path} must contain whole records of {_RECORD} bytes; found {content.size} bytes, so it is cut short. "
             "Fetch it again."
         )
     records = content.reshape(-1, _RECORD)

@@ -22,7 +22,7 @@ class Digits(DataSet):
     title = "Digits (scikit-learn)"
     licence = "CC BY 4.0; Alpaydin and Kaynak, UCI Machine Learning Repository, 1998."
     layout = "Bundled with scikit-learn; no folder is read."
-    how_to_get = "It comes with scikit-learn: load it without fetching."
+    how_to_get = "It comes with scikit-learn and needs no download."
 
     def load(self, folder: Path) -> Data:
         """Read the data from scikit-learn.

@@ -77,7 +77,7 @@ def source_files(source: Path) -> list[Path]:
     """The files to read, in order, or the folder itself if it holds images."""
     if not source.exists():
         raise ValueError(
-            f"There is nothing at {source}; give a .npy file, a .parquet file, or a folder of Parquet files or images."
+            f"There is nothing at {source}; pass a .npy file, a .parquet file, or a folder of Parquet files or images."
         )
     if source.is_file():
         if source.suffix not in (".npy", ".parquet"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hbmp.evaluation.comparison import Comparison
 
 _ALTERNATIVES = (
-    "Without hashing: floats are the vectors as they are; the classifier is logistic regression, whose probabilities "
+    "Without hashing: floats are the original vectors; the classifier is logistic regression, whose probabilities "
     "are compared; sign is one bit per dimension; queries of PQ and RaBitQ are floats."
 )
 _BY_DEFAULT = "with defaults"
@@ -71,7 +71,7 @@ def recommendation(rows: Sequence[MethodResult], measure: str, baselines: Sequen
         return f"{words}."
     floats = baselines[0]
     kept = f", so {score / floats.score:.0%} is kept" if score < floats.score else ""
-    return f"{words}; the vectors as they are ({floats.bytes_per_item:,} bytes) have {floats.score:.3f}{kept}."
+    return f"{words}; the original vectors ({floats.bytes_per_item:,} bytes) have {floats.score:.3f}{kept}."
 
 
 def csv_text(rows: Sequence[MethodResult], measure: str = "map") -> str:

@@ -308,7 +308,9 @@ class Network(HashFunction):
             module.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in self.weights_.items()})
         except RuntimeError as error:  # only a custom network can differ
             first = str(error).partition("\n")[2].strip().partition("\n")[0]
-            raise ValueError(f"The network given has other layers than the one that was trained: {first}") from error
+            raise ValueError(
+                f"The network passed has different layers from the one that was trained: {first}"
+            ) from error
         module = module.to(device).eval()
         built = (_channels_last(module) if self.channels_last else module, device)
         self._module = built

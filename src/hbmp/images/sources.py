@@ -187,7 +187,7 @@ class ParquetSource:
 def parquet_files(path: Path) -> list[Path]:
     """One Parquet file, or the files of a folder in order."""
     if not path.exists():
-        raise ValueError(f"There is nothing at {path}; give a Parquet file or a folder of them.")
+        raise ValueError(f"There is nothing at {path}; pass a Parquet file or a folder of them.")
     files = tables_in(path) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"{path} is a folder without .parquet files.")

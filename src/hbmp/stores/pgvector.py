@@ -316,13 +316,14 @@ class PGVector(Store):
                     finished = True
             except psycopg.errors.UndefinedTable as error:
                 raise ValueError(
-                    f"Table {self.table!r} is gone: {postgres.first_line(error)}. Open the store again to create it."
+                    f"Table {self.table!r} no longer exists: {postgres.first_line(error)}. Open the store again to "
+                    "create it."
                 ) from None
             except psycopg.OperationalError as error:
                 if not self._connection.closed:
                     raise
                 why = postgres.first_line(error)
-                state = "The last write may be complete or absent" if finished else "The table is unchanged"
+                state = "The last write may or may not have been completed" if finished else "The table is unchanged"
                 raise ConnectionError(
                     f"The connection to PostgreSQL broke: {why}. {state}; call again to reconnect."
                 ) from None

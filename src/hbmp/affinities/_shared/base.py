@@ -248,7 +248,7 @@ class Affinity(BaseEstimator):
 def need_labels(affinity: Affinity, y: Any) -> Any:
     """Return y, or raise ValueError if it is None."""
     if y is None:
-        raise ValueError(f"{type(affinity).__name__} reads labels: pass y, or use affinity='distance_levels'.")
+        raise ValueError(f"{type(affinity).__name__} needs labels: pass y, or use affinity='distance_levels'.")
     return y
 
 

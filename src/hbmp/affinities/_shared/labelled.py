@@ -32,7 +32,7 @@ class LabelSets(Affinity):
     def _rows(self, y: Any) -> Any:
         if not is_label_matrix(y):
             raise ValueError(
-                f"{type(self).__name__} reads multi-label data, an (n, labels) matrix of 0 and 1; found shape "
+                f"{type(self).__name__} needs multi-label data, an (n, labels) matrix of 0 and 1; found shape "
                 f"{np.shape(y)}. For one class per instance use affinity='same_class'."
             )
         return y

@@ -217,7 +217,7 @@ def _commands(folder: Path) -> list[tuple[str, str]]:
     program, model, database = _program(), str(folder / "model"), str(folder / "db")
     served = shlex.join([*program, "serve", model, "--index", database])
     return [
-        ("Search by a sentence of your own:", shlex.join([*program, "search", database, SEARCHES[0], "-k", "5"])),
+        ("Search for your own sentence:", shlex.join([*program, "search", database, SEARCHES[0], "-k", "5"])),
         (f"Search in the browser{_needs_web()}:", served),
         (
             "Compare methods on your own features:",

@@ -58,7 +58,7 @@ def learn(vectors: ArrayLike, n_bits: int, random_state: int = 0) -> Hasher:
     """A model for these vectors: HBMP without labels, or random hyperplanes if there are few."""
     X = np.asarray(vectors, dtype=np.float32)
     if X.ndim != 2 or not len(X):
-        raise ValueError("Codes are learned from vectors: give at least one text, or a database or a model.")
+        raise ValueError("Codes are learned from vectors: pass at least one text, or a database or a model.")
     if len(X) < _FEW:
         both = X if len(X) > 1 else np.concatenate([X, -X])
         return get_method("lsh")(n_bits, random_state=random_state).fit(both)  # type: ignore[no-any-return]

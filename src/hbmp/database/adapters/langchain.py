@@ -200,7 +200,7 @@ class LangChainStore(VectorStore):
         n = len(texts)
         for name, values in (("metadatas", metadatas), ("ids", ids)):
             if values is not None and len(values) != n:
-                raise ValueError(f"There are {n} texts but {len(values)} {name}; give one per text.")
+                raise ValueError(f"There are {n} texts but {len(values)} {name}; pass one per text.")
         payload = documents.payload_of(texts, [{}] * n if metadatas is None else metadatas, self.text_column)
         found = documents.new_ids(self.database, [None] * n if ids is None else ids)
         self.database.add(np.asarray(rows, np.float32), ids=found, payload=payload, replace=True)

@@ -183,7 +183,7 @@ class LlamaIndexStore(BasePydanticVectorStore):
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """The nearest nodes with their similarities: cosines where vectors are kept."""
         if query.mode != VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
-            raise ValueError(f"Only queries by vector are known (mode 'default'), found mode {query.mode.value!r}.")
+            raise ValueError(f"Only queries by vector are supported (mode 'default'), found mode {query.mode.value!r}.")
         # A retriever of an index passes an empty list for "any node".
         where, ids = self._chosen(query.node_ids or None, query.doc_ids or None, query.filters)
         distances, found = documents.nearest(

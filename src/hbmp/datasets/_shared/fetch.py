@@ -96,12 +96,12 @@ def fetch(
     ...     datasets.fetch("digits")
     ... except ValueError as error:
     ...     print(error)
-    Digits (scikit-learn) is not a download. It comes with scikit-learn: load it without fetching.
+    Digits (scikit-learn) cannot be downloaded. It comes with scikit-learn and needs no download.
     """
     dataset = base.get(name)
     folder = base.data_dir(data_dir) / dataset.name()
     if not dataset.files:
-        raise ValueError(f"{dataset.title} is not a download. {dataset.how_to_get}")
+        raise ValueError(f"{dataset.title} cannot be downloaded. {dataset.how_to_get}")
     folder.mkdir(parents=True, exist_ok=True)
     lock = _read_lock(folder)
     downloaded = 0

@@ -288,7 +288,7 @@ class HBMP(Hasher):
         plan = resolve(self.get_params(deep=False), DataFacts.of(X, y))
         if plan.unlabelled:
             if weights is not None:
-                raise ValueError("Without labels bits rebuild all rows alike: pass y, or leave sample_weight out.")
+                raise ValueError("Without labels all rows have equal weight: pass y, or leave sample_weight out.")
             self._rebuild(X, plan, rng)
             return
         if plan.function is not None and plan.function.by_gradients:
