@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import os
 import socket
 import subprocess
@@ -36,7 +37,8 @@ class _Crowd:
     def __init__(self, folder: Path):
         self.X = np.random.default_rng(1).standard_normal((_ITEMS, 6)).astype(np.float32)
         self.model = writers.lsh(16)
-        self.database = hbmp.Database.build(self.model, self.X, path=folder / "db")
+        payload = [{"n": row, "p": math.inf if row % 7 == 0 else row / 2, "t": f"text {row}"} for row in range(_ITEMS)]
+        self.database = hbmp.Database.build(self.model, self.X, payload=payload, path=folder / "db")
         self.log = open(folder / "log", "w+b")  # noqa: SIM115 - open as long as the server
         words = [sys.executable, "-m", "hbmp", "serve", "--index", str(folder / "db"), "--port", "0", "--no-map"]
         variables = {**os.environ, "OMP_NUM_THREADS": "1", "HBMP_TOKEN": ""}
@@ -85,9 +87,20 @@ class _Crowd:
         connection = http.client.HTTPConnection(self.address.hostname or "", self.address.port, timeout=60)
         try:
             kinds = rng.choice(["search", "search", "search", "item", "wrong", "raw"], _EACH)
-            return [(str(kind), getattr(self, f"_{kind}")(rng, connection)) for kind in kinds]
+            return [(str(kind), self._one(str(kind), rng, connection)) for kind in kinds]
         finally:
             connection.close()
+
+    def _one(self, kind: str, rng: np.random.Generator, connection: http.client.HTTPConnection) -> str:
+        """One request; the server may end a connection that was idle, as on a busy machine, so it is made once more."""
+        try:
+            return str(getattr(self, f"_{kind}")(rng, connection))
+        except (http.client.RemoteDisconnected, ConnectionError):
+            connection.close()
+        try:
+            return f"{getattr(self, f'_{kind}')(rng, connection)}, connected again"
+        except (http.client.HTTPException, OSError) as error:
+            raise Broken(f"{kind}: {type(error).__name__}: {error}") from error
 
     def _search(self, rng: np.random.Generator, connection: http.client.HTTPConnection) -> str:
         """A search with its right answer."""
@@ -175,6 +188,10 @@ _WRONG: list[tuple[bytes, dict[str, str]]] = [
     (b'{"vector": [1, 2, 3, 4, 5, 6], "where": {"label": {"<": 3}}}', {}),
     (b'{"vector": [1, 2, 3, 4, 5, 6], "rescore": 10}', {}),
     (b'{"vector": [1, 2, 3, 4, 5, 6], "mode": "best"}', {}),
+    (b'{"vector": [1, 2, 3, 4, 5, 6], "where": {"n": 1' + b"0" * 30 + b"}}", {}),
+    (b'{"vector": [1, 2, 3, 4, 5, 6], "where": {"n": {"<": -1' + b"0" * 400 + b"}}}", {}),
+    (b'{"vector": [1, 2, 3, 4, 5, 6], "where": {"t": "\\ud800"}}', {}),
+    (b'{"vector": [1, 2, 3, 4, 5, 6], "where": {"t": ["a", {}]}}', {}),
     (b'{"scores": [1]}', {}),
     (b'{"scores": [' + b"0, " * 15 + b"1e39]}", {}),
     (b" " * (2**20 + 1), {}),

@@ -92,9 +92,10 @@ def test_a_server_that_continues_a_changed_file_is_not_believed(server, serve, t
     assert [wanted for _, wanted, _ in server.requests[-2:]] == ["bytes=100000-", None]
 
 
-def test_a_length_that_is_no_number_is_passed_over(server, serve, tmp_path):
+@pytest.mark.parametrize("length", ["abc", "\u00b2", "9" * 5000])
+def test_a_length_that_is_no_number_is_passed_over(server, serve, tmp_path, length):
     serve()
-    server.length = "abc"
+    server.length = length
     fetch(tmp_path)
     assert fetched(tmp_path) == CONTENT
 

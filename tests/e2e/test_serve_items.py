@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from urllib.parse import quote
 
 import httpx
@@ -10,6 +12,7 @@ import pytest
 from serving import make_texts, serving
 
 import hbmp
+from hbmp.app import cli
 
 
 @pytest.fixture(scope="module")
@@ -172,3 +175,25 @@ def test_nothing_changes_without_a_token_or_on_a_folder_of_an_earlier_format(tex
             headers={"Authorization": "Bearer t"},
         )
         refused(http.post("/items/remove", json={"ids": ["x"]}), 422, "can only be read")
+
+
+def test_numbers_that_json_lacks_are_null_and_huge_ones_are_refused(tmp_path, capsys):
+    from starlette.testclient import TestClient
+
+    from hbmp.app.web.app import create_app
+    from hbmp.app.web.search import Collection
+
+    X = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
+    payload = [{"price": math.inf, "n": row, "more": [math.nan, 1.5]} for row in range(20)]
+    model = hbmp.get_method("lsh")(8, random_state=0).fit(X)
+    with hbmp.Database.build(model, X, payload=payload, path=tmp_path / "db") as database:
+        http = TestClient(create_app(Collection(database), with_map=False), base_url="http://localhost")
+        assert http.get("/items/3").json()["payload"] == {"price": None, "n": 3, "more": [None, 1.5]}
+        found = http.post("/search", json={"vector": X[3].tolist(), "k": 1}).json()["results"]
+        assert found[0]["payload"]["price"] is None
+        question = {"vector": X[3].tolist(), "where": {"n": 10**30}}
+        refused(http.post("/search", json=question), 422, "does not fit in 64 bits")
+    np.save(tmp_path / "q.npy", X[3:4])
+    assert cli.main(["search", str(tmp_path / "db"), str(tmp_path / "q.npy"), "-k", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert told[0]["results"][0]["payload"]["price"] is None

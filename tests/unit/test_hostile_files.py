@@ -208,6 +208,29 @@ def test_a_file_of_a_model_never_leads_out_of_its_folder(shop, name):
         hbmp.Database.load(shop)
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"ids": ["\ud800"]}, r"A text holds '\\ud800', which is not Unicode"),
+        ({"labels": ["\ud800"]}, r"A text holds '\\ud800', which is not Unicode"),
+        ({"payload": [{"name": "\ud800"}]}, r"A text holds '\\ud800', which is not Unicode"),
+        ({"payload": [{"\ud800": 1}]}, r"A text holds '\\ud800', which is not Unicode"),
+        ({"where": {"n": 2**63}}, "where compares 'n' with a whole number that does not fit in 64 bits"),
+        ({"where": {"n": {"<": -(10**400)}}}, "where compares 'n' with a whole number that does not fit in 64 bits"),
+        ({"where": {"name": ["a", "\ud800"]}}, r"where compares 'name' with a text that is not Unicode: '\\ud800'"),
+    ],
+)
+def test_values_that_sqlite_cannot_keep_are_a_sentence(change, sentence):
+    model = hbmp.get_method("lsh")(8, random_state=0).fit(X)
+    about = {"ids": ["a"], "labels": ["x"], "payload": [{"name": "b", "n": 1}]}
+    with hbmp.Database.build(model, X[:1], **about) as database:
+        search = "where" in change
+        arguments = {"k": 1, **change} if search else {**about, "ids": ["c"], **change}
+        with pytest.raises(ValueError, match=sentence):
+            (database.search if search else database.add)(X[:1], **arguments)
+        assert len(database) == 1
+
+
 def test_a_label_of_another_kind_is_refused_where_it_is_counted(shop):
     forge(shop, "UPDATE items SET label = ? WHERE number < 6", b"\xf6 no number")
     with hbmp.Database.load(shop) as database, pytest.raises(ValueError, match=r"its columns cannot be read"):

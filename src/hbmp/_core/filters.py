@@ -78,4 +78,12 @@ def _of_column(column: str, wanted: Any) -> list[Condition]:
 def _scalar(column: str, value: Any) -> Any:
     if not isinstance(value, _SCALARS):
         raise ValueError(f"where compares {column!r} with texts, numbers or booleans, found {value!r}.")
-    return value.item() if isinstance(value, np.generic) else value
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, int) and not -(2**63) <= plain < 2**63:
+        raise ValueError(f"where compares {column!r} with a whole number that does not fit in 64 bits.")
+    if isinstance(plain, str) and not plain.isascii():
+        try:
+            plain.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"where compares {column!r} with a text that is not Unicode: {plain!a}.") from None
+    return plain

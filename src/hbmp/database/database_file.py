@@ -200,6 +200,11 @@ class DatabaseFile:
             raise self._as_sentence(error) from error
         except UnicodeDecodeError as error:
             raise self.damaged(str(error)) from error
+        except UnicodeEncodeError as error:
+            found = error.object[error.start : error.end]
+            raise ValueError(f"A text holds {found!a}, which is not Unicode and cannot be kept; replace it.") from error
+        except OverflowError as error:
+            raise ValueError("A whole number does not fit in 64 bits; write it as text.") from error
 
     def _as_sentence(self, error: sqlite3.Error) -> Exception:
         name, words = self.name, str(error)

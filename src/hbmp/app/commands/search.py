@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> None:
     import json
 
     from hbmp import Database
+    from hbmp._core.finite import finite
     from hbmp.app.results import as_table, hits
 
     if bool(options.queries) == (options.like is not None):
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
         ]
         if options.json:
             told = [{"query": query, "results": results} for query, results in found]
-            print(json.dumps(told, ensure_ascii=False))
+            print(json.dumps(finite(told), ensure_ascii=False))
             return
         print(as_table(found, database, options.columns))
 

@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 from joblib import cpu_count
 from pydantic import BaseModel, ValidationError
@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hbmp
 from hbmp.app.web import schema
+from hbmp.app.web.answers import Answer
 from hbmp.app.web.changes import Changes, add_changes
 from hbmp.app.web.codes import CodeMap, codes_tab
 from hbmp.app.web.connections import log_full_handles_once
@@ -103,9 +104,9 @@ def create_app(
 
     async def respond(
         request: Request, kind: type[_Body], answer: Callable[..., Any], *, images: bool = True
-    ) -> JSONResponse:
+    ) -> Answer:
         query, image = await _read(request, kind, limits, images=images)
-        return JSONResponse(await in_thread(_with_file, answer, query, image))
+        return Answer(await in_thread(_with_file, answer, query, image))
 
     add_changes(app, changes, respond, in_thread, _REFUSALS)
 
@@ -133,7 +134,7 @@ def create_app(
     @app.get("/items/random", response_model=schema.Item)
     async def random_item() -> Response:
         """A random item of the database."""
-        return JSONResponse(await in_thread(lambda: collection.item(collection.random_id())))
+        return Answer(await in_thread(lambda: collection.item(collection.random_id())))
 
     @app.get("/items/{item_id:path}/picture", response_class=Response)
     async def picture(item_id: str) -> Response:
@@ -144,29 +145,29 @@ def create_app(
     @app.get("/items/{item_id:path}", responses={200: {"model": schema.Item}, 404: {"model": schema.Refusal}})
     async def item(item_id: str) -> Response:
         """An item: its label, its payload, its code, and its features if they are available."""
-        return JSONResponse(await in_thread(collection.item, item_id))
+        return Answer(await in_thread(collection.item, item_id))
 
     @app.get("/info")
     async def info() -> Response:
         """The method, sizes, weights, and the limits of a request."""
         sizes = {"upload_bytes": limits.upload_bytes, "json_bytes": limits.json_bytes, "pixels": limits.pixels}
         about = await in_thread(collection.about)
-        return JSONResponse({**about, "limits": sizes, "map": with_map, "changes": changes.allowed})
+        return Answer({**about, "limits": sizes, "map": with_map, "changes": changes.allowed})
 
     @app.get("/facets")
     async def facets() -> Response:
         """Columns with few values, for filters: each value with the number of its items."""
-        return JSONResponse(await in_thread(collection.facets))
+        return Answer(await in_thread(collection.facets))
 
     @app.get("/codes")
     async def codes() -> Response:
         """Codes of the classes, affinity and approximation, distances, residuals; what first results are like."""
-        return JSONResponse(await in_thread(codes_tab, collection.database))
+        return Answer(await in_thread(codes_tab, collection.database))
 
     @app.get("/map")
     async def whole_map() -> Response:
         """t-SNE of the codes; `state` is "working" until it is computed."""
-        return JSONResponse(code_map.answer())
+        return Answer(code_map.answer())
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:

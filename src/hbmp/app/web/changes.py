@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from numpy.typing import NDArray
 
+from hbmp.app.web.answers import Answer
 from hbmp.app.web.queries import Refused
 from hbmp.app.web.schema import Addition, Changed, NewItem, Refusal, Removal, body
 from hbmp.app.web.search import Collection
@@ -135,4 +136,4 @@ def add_changes(
     async def remove_one(item_id: str) -> Response:
         """Remove one item. The server must have a token."""
         changes.check()
-        return JSONResponse(await in_thread(changes.remove_one, item_id))
+        return Answer(await in_thread(changes.remove_one, item_id))
