@@ -169,7 +169,7 @@ def test_passing_errors_are_tried_again_and_lasting_ones_are_not(server, serve, 
     assert fetched(tmp_path) == CONTENT
     server.files.clear()
     before = len(server.requests)
-    with pytest.raises(ValueError, match="answered HTTP 404"):
+    with pytest.raises(ValueError, match="returned HTTP 404"):
         fetch(tmp_path, force=True)
     assert len(server.requests) == before + 1
     assert fetched(tmp_path) == CONTENT
