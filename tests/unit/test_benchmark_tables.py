@@ -41,3 +41,29 @@ def test_the_page_of_codes_shows_the_stored_lines(monkeypatch):
     import codes_page
 
     assert codes_page.page() == (ROOT / "docs" / "codes.md").read_text(), "run `python benchmarks/codes_page.py`"
+
+
+@pytest.fixture(scope="module")
+def replication():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        yield importlib.import_module("replication_page")
+
+
+def test_the_replication_report_shows_the_stored_lines(replication):
+    text = (ROOT / "docs" / "replication.md").read_text(encoding="utf-8")
+    found = replication.tables()
+    assert set(replication.MARKED.findall(text)[i][1] for i in range(len(found))) == set(found)
+    assert replication.fill(text, found) == text, "run `python benchmarks/replication_page.py`"
+
+
+def test_verdicts_follow_their_rules(replication):
+    verdict = replication.of_difference
+    assert verdict([0.03, 0.04, 0.035], "positive") == "holds"
+    assert verdict([0.03, -0.04, 0.035], "positive") == "holds in part"
+    assert verdict([-0.03, -0.04, -0.035], "positive") == "does not hold"
+    assert verdict([0.03], "positive") == "holds in part"
+    assert verdict([0.003, 0.002, 0.004], "none") == "holds"
+    assert verdict([0.03, 0.031, 0.029], "none") == "does not hold"
+    mean, half = replication.interval([1.0, 2.0, 3.0])
+    assert (mean, round(half, 3)) == (2.0, 2.484)  # Student's t with two degrees of freedom: 4.303 / √3

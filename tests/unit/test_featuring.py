@@ -35,7 +35,7 @@ def written(path, n_blocks=3, function=lengths, stamp="s"):
 def stopped(tmp_path, monkeypatch):
     """What a run leaves after two of its three blocks."""
     monkeypatch.setattr("hbmp.encode.featuring._SECONDS", -1)
-    with pytest.raises(ValueError, match="4 items were found and 5 expected"):
+    with pytest.raises(ValueError, match="4 items were found but 5 expected"):
         written(tmp_path / "x.npy", n_blocks=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy.part", "x.npy.part.json"]
     return tmp_path / "x.npy"
