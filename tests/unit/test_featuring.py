@@ -95,7 +95,7 @@ def test_a_note_that_cannot_be_is_no_progress(stopped, note):
 
 @pytest.mark.parametrize("other", [{"stamp": "other items"}, {"function": more_lengths}])
 def test_another_run_is_not_mixed_in(stopped, other):
-    with pytest.raises(ValueError, match="a stopped run with other data or another encoder left"):
+    with pytest.raises(ValueError, match="an interrupted run with different data or a different encoder"):
         written(stopped, **other)
 
 
@@ -127,4 +127,4 @@ def test_a_picture_that_is_changed_in_place_is_not_resumed(tmp_path, capsys, mon
     assert "continue from the vectors in" in capsys.readouterr().err
     Image.new("RGB", (8, 8), (99, 0, 0)).save(tmp_path / "p" / "1.png")
     assert cli.main(words) == 2
-    assert "a stopped run with other data" in capsys.readouterr().err
+    assert "an interrupted run with different data" in capsys.readouterr().err
