@@ -302,3 +302,19 @@ def test_table_6_from_the_concepts_and_images_of_nus_wide(data_dir, tmp_path, mo
     assert record["settings"]["function__augmentation"] == {"flip": 0.5}
     assert record["items"] <= 21
     assert "ndcg-binary" in record["scores"]
+
+
+def test_table_7_with_one_layer_on_the_authors_descriptors(tmp_path, monkeypatch):
+    """22K LabelMe: a MATLAB file of GIST, and rivals that need labels left out."""
+    (tmp_path / "labelme").mkdir()
+    savemat(tmp_path / "labelme" / "LabelMe_gist.mat", {"gist": np.random.default_rng(0).random((80, 16))})
+    sizes = {"n_train": 40, "n_query": 10, "normalize": True}
+    monkeypatch.setattr(protocols.LabelMe.__init__, "__kwdefaults__", sizes)
+    text = recipes.reproduce("table7", data_dir=tmp_path, bits=[16], seeds=[0], results=tmp_path, device="cpu")
+    assert "Missing" not in text
+    assert "the paper's own setting, one linear layer" in text
+    settings = [record["settings"] for record in experiments.load_results(tmp_path)]
+    assert [each["scheme"] for each in settings] == ["constant", "regress"]
+    assert settings[0]["function__optimizer"] == "sgd"
+    (cell,) = table4.PARTS[1].cells(table4.PARTS[1].sources[0], bits=[16], seeds=[0])
+    assert cell.method == "hbmp"
