@@ -53,7 +53,7 @@ def replication():
 def test_the_replication_report_shows_the_stored_lines(replication):
     text = (ROOT / "docs" / "replication.md").read_text(encoding="utf-8")
     found = replication.tables()
-    assert set(replication.MARKED.findall(text)[i][1] for i in range(len(found))) == set(found)
+    assert {name for _, name, _ in replication.MARKED.findall(text)} == set(found)
     assert replication.fill(text, found) == text, "run `python benchmarks/replication_page.py`"
 
 
