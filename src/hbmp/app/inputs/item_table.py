@@ -11,7 +11,6 @@ The first line of CSV names the columns. Plain text has the one column `text`.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import difflib
 import json
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hbmp._core.reading import reading
-from hbmp.app.inputs.cells import as_values
+from hbmp.app.inputs.cells import as_values, naming_csv
 from hbmp.images.sources import parquet_files
 
 TEXT_ENDINGS = (".jsonl", ".ndjson", ".txt")  # always texts; .csv, .tsv and Parquet may hold features too
@@ -145,7 +144,7 @@ class _Separated:
 
     def _rows(self) -> Iterator[list[str]]:
         delimiter = "\t" if self._path.suffix.lower() == ".tsv" else ","
-        with _naming(self._path), open(self._path, newline="", encoding="utf-8-sig") as file:
+        with naming_csv(self._path), open(self._path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, delimiter=delimiter)
             while part := _some_rows(reader):
                 yield from (row for row in part if row)
@@ -212,7 +211,7 @@ class _JSONLines:
             yield {name: [row.get(name) for row in part] for name in names}
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        with _naming(self._path), open(self._path, encoding="utf-8-sig") as file:
+        with naming_csv(self._path), open(self._path, encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 if not line.strip():
                     continue
@@ -242,7 +241,7 @@ class _Lines:
             yield dict.fromkeys(names, part)
 
     def _lines(self) -> Iterator[str]:
-        with _naming(self._path), open(self._path, encoding="utf-8-sig") as file:
+        with naming_csv(self._path), open(self._path, encoding="utf-8-sig") as file:
             yield from (line.rstrip("\n") for line in file)
 
 
@@ -257,14 +256,3 @@ def _reader(path: Path) -> Callable[[Path], Any]:
     if ending in (".parquet", ".pq") or path.is_dir():
         return _Parquet
     raise ValueError(f"{path} is not a table of items; tables end in {', '.join(TABLE_ENDINGS)}.")
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Errors of decoding and of CSV name the file."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8.") from error
-    except csv.Error as error:
-        raise ValueError(f"{path} cannot be read as CSV ({error}); write it again.") from error

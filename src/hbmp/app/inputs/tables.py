@@ -6,7 +6,6 @@ The first row is a header if it has a known name, or words above numbers. A colu
 
 from __future__ import annotations
 
-import contextlib
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hbmp._core.label_matrix import matrix_of
+from hbmp.app.inputs.cells import naming_csv
 
 LABEL_NAMES = ("labels", "label", "class", "target", "targets", "y")
 _ROW_NAMES = ("", "id", "ids", "file", "filename", "path", "image", "name", "split")
@@ -73,7 +73,7 @@ def csv_labels(path: Path) -> Labels:
 
 def text_labels(path: Path) -> Labels:
     """Labels from lines: a class, a list `sea;sand`, or zeros and ones separated by spaces."""
-    with _naming(path):
+    with naming_csv(path):
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     cells = [line.split() for line in lines]
     widths = {len(row) for row in cells}
@@ -114,22 +114,11 @@ def _small(header: list[str] | None) -> list[str]:
 
 
 def _rows(path: Path, skip_first: bool) -> Iterator[list[str]]:
-    with _naming(path), open(path, newline="", encoding="utf-8-sig") as file:
+    with naming_csv(path), open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=_delimiter(path))
         if skip_first:
             next(reader)
         yield from reader
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Errors of decoding and of CSV name the file."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8.") from error
-    except csv.Error as error:
-        raise ValueError(f"{path} cannot be read as CSV ({error}); write it again.") from error
 
 
 def _cell(row: list[str], column: int) -> str:
