@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -18,6 +17,14 @@ from hbmp._core.seeds import RandomState, as_generator, draw_seed
 from hbmp._training import distributed
 from hbmp._training.loop import Recipe, seeded, train
 from hbmp.functions._shared.base import HashFunction
+from hbmp.functions._shared.network_training import (
+    about_held_out,
+    held_out,
+    in_channels_last,
+    kernels_tried_out,
+    tensorboard,
+    unmatched,
+)
 
 
 class Network(HashFunction):
@@ -186,11 +193,11 @@ class Network(HashFunction):
         rng = as_generator(random_state)
         seed = draw_seed(rng)
         backbone = self._described_backbone()
-        kept, held = _held_out(len(images), self.validation, rng)
-        with seeded(seed, device), _kernels_tried_out(self.compile):
+        kept, held = held_out(len(images), self.validation, rng)
+        with seeded(seed, device), kernels_tried_out(self.compile):
             module = Hashing(backbone.build(), n_bits, mirror=self.mirror).to(device)
             if self.channels_last:
-                module = _channels_last(module)
+                module = in_channels_last(module)
             if self.compile:
                 self._compile(module.backbone, device)
             loss = loss.to(device) if hasattr(loss, "to") else loss
@@ -213,12 +220,12 @@ class Network(HashFunction):
                 seed=seed,
                 progress=self.verbose,
                 label="network",
-                monitor=None if self.mixup else _unmatched,
+                monitor=None if self.mixup else unmatched,
                 validate=None if held is None else self._validation(images[held], rest[0][held], backbone, device),
                 checkpoint=self.checkpoint,
                 checkpoint_minutes=self.checkpoint_minutes,
-                about=None if held is None or self.checkpoint is None else _about_held_out(images[held], rest, held),
-                callbacks=[_tensorboard(self.log_dir)] if self.log_dir else [],
+                about=None if held is None or self.checkpoint is None else about_held_out(images[held], rest, held),
+                callbacks=[tensorboard(self.log_dir)] if self.log_dir else [],
             )
         self.weights_ = {name: to_numpy(value) for name, value in module.state_dict().items()}
         self.backbone_, self.n_bits_ = backbone, n_bits
@@ -312,7 +319,7 @@ class Network(HashFunction):
                 f"The network passed has different layers from the one that was trained: {first}"
             ) from error
         module = module.to(device).eval()
-        built = (_channels_last(module) if self.channels_last else module, device)
+        built = (in_channels_last(module) if self.channels_last else module, device)
         self._module = built
         return built
 
@@ -372,65 +379,3 @@ class Network(HashFunction):
             return self_retrieval_map(hamming.signs(scores), labels, ties="average")
 
         return validate
-
-
-def _channels_last(module: Any) -> Any:
-    import torch
-
-    return module.to(memory_format=torch.channels_last)
-
-
-@contextlib.contextmanager
-def _kernels_tried_out(wanted: bool) -> Iterator[None]:
-    """Inside this context cuDNN measures which of its kernels are fastest for the sizes it meets."""
-    import torch
-
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = wanted or before
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
-
-
-def _held_out(n: int, fraction: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows to train on, and rows to validate on or None."""
-    if fraction == 0:
-        return np.arange(n), None
-    order = rng.permutation(n)
-    held = max(2, round(fraction * n))
-    return np.sort(order[held:]), np.sort(order[:held])
-
-
-def _about_held_out(images: Any, rest: Sequence[np.ndarray], held: np.ndarray) -> dict[str, str]:
-    """Digest of the validation data, which decide the weights that are kept."""
-    from hbmp._training.fingerprint import fingerprint
-    from hbmp.functions._shared.image_batches import fingerprint_images
-
-    return {"validation": fingerprint(fingerprint_images(images), rest[0][held])}
-
-
-def _unmatched(scores: Any, targets: Any, *_: Any) -> Any:
-    """Bit error rate where the targets are codes; label scores may follow the bits."""
-    if targets.ndim != 2 or targets.shape[1] > scores.shape[1]:
-        return scores.new_zeros(())
-    missed = ((scores[:, : targets.shape[1]] >= 0) != (targets > 0)).float().mean()
-    return missed * (targets < 0).any()  # a product, because a condition would synchronise the device
-
-
-def _tensorboard(folder: str | PathLike[str]) -> Callable[[Any], None]:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ValueError(
-            "log_dir= writes for TensorBoard, which is not installed. `pip install tensorboard`."
-        ) from error
-    writer = SummaryWriter(folder)
-
-    def write(facts: Any) -> None:
-        for name, value in facts.items():
-            if name != "epoch":
-                writer.add_scalar(name, value, facts["epoch"])
-        writer.flush()
-
-    return write
