@@ -1,6 +1,7 @@
 """Detail bits beside label bits alone and bits without labels: the right kind, and the right ones.
 
     python benchmarks/detail_bits.py run FOLDER [--sets digits voc …] [--bits 32 64] [--seeds 0] [--minutes 10]
+    python benchmarks/detail_bits.py again FOLDER --methods unlabelled    measures columns of all lines again
     python benchmarks/detail_bits.py page
 
 FOLDER holds the sets of the development suite, see benchmarks/suite_data.py. Each set, code length and seed adds one
@@ -19,14 +20,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 import hbmp
 from hbmp import metrics
+from hbmp._core.table import Table
 from suite_cells import Rows
-from suite_report import table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "detail-bits.jsonl"
@@ -34,13 +36,13 @@ PAGE = ROOT / "docs" / "detail-bits.md"
 METHODS = ("label", "auto", "unlabelled")
 
 
-def measure(path: Path, n_bits: int, seed: int) -> dict:
+def measure(path: Path, n_bits: int, seed: int, methods: Iterable[str] = METHODS) -> dict:
     """The line of one set, code length and seed."""
     rows = Rows.load(path)
     database = np.random.default_rng(seed).permutation(np.concatenate([rows.train, rows.new]))
     X, y = rows.features[rows.train], rows.labels[rows.train]
     found = {"set": path.stem, "bits": n_bits, "seed": seed}
-    for name in METHODS:
+    for name in methods:
         settings = {"detail_bits": "auto"} if name == "auto" else {}
         model = hbmp.HBMP(n_bits, device="cpu", random_state=seed, **settings)
         start = time.process_time()
@@ -86,6 +88,16 @@ def run(options: argparse.Namespace) -> None:
                 print(json.dumps(line), flush=True)
 
 
+def run_again(options: argparse.Namespace) -> None:
+    """Measure some methods of all lines again."""
+    lines = read()
+    for place, line in enumerate(lines):
+        path = options.folder / f"{line['set']}.npz"
+        lines[place] = line | measure(path, line["bits"], line["seed"], options.methods)
+        print(json.dumps(lines[place]), flush=True)
+    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 def averaged(lines: list[dict], n_bits: int) -> dict[str, dict[str, dict[str, float]]]:
     """Mean over seeds by set, method and score."""
     chosen = [line for line in lines if line["bits"] == n_bits]
@@ -103,20 +115,20 @@ def averaged(lines: list[dict], n_bits: int) -> dict[str, dict[str, dict[str, fl
 
 def page_table(lines: list[dict], n_bits: int) -> str:
     """One row per set: class mAP, recall within the class, and how often an item finds itself."""
-    rows = [
-        [
+    rows = tuple(
+        (
             name,
             f"{found['auto']['detail_bits']:.0f}",
             *(f"{100 * found[method]['map']:.1f}" for method in METHODS),
             f"{100 * (found['auto']['map'] - found['label']['map']):+.1f}",
             *(f"{100 * found[method]['recall']:.1f}" for method in METHODS),
             *(f"{100 * found[method]['first']:.1f}" for method in METHODS),
-        ]
+        )
         for name, found in averaged(lines, n_bits).items()
-    ]
+    )
     head = ["set", "detail bits", *(f"mAP, {method}" for method in METHODS), "cost"]
     head += [f"{what}, {method}" for what in ("recall", "itself first") for method in METHODS]
-    return table(head, rows)
+    return Table(tuple(head), rows).markdown()
 
 
 def summary(lines: list[dict], n_bits: int) -> str:
@@ -179,6 +191,10 @@ def parser() -> argparse.ArgumentParser:
     running.add_argument("--minutes", type=float, default=10)
     running.add_argument("--output", type=Path, default=RESULTS)
     running.set_defaults(command=run)
+    again = commands.add_parser("again", help="measure columns of all lines again")
+    again.add_argument("folder", type=Path)
+    again.add_argument("--methods", nargs="+", choices=METHODS, required=True)
+    again.set_defaults(command=run_again)
     commands.add_parser("page", help="write the tables of docs/detail-bits.md").set_defaults(command=write_page)
     return found
 

@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 
 from hbmp import hamming
 from hbmp.methods.hbmp.detail import TIE_BREAKING, DetailBits, join_weights
+from hbmp.methods.hbmp.dither import with_signs_of
 from hbmp.metrics import CountsSharedLabels, Nearest, SharesClass, self_first_share
 
 SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
 """Shares of all bits that may become detail bits."""
 STEPS, STEPS_REAL = (0.5, 1.0), (0.2, 0.5)
 """Weights of one detail bit that are tried, in label bits; beside them stand tie-breaking weights."""
-PRICE, WORTH, APART = 0.015, 3.0, 0.99
+PRICE, WORTH, APART = 0.01, 3.0, 0.99
 """Chosen by leave-one-set-out on held-out rows of nineteen sets, at 32 and 64 bits. See docs/detail-bits.md."""
 FLOOR_FROM = 32
 """Code length from which some bits are details even if held-out instances are too few to be sure of the price."""
@@ -41,7 +42,8 @@ _QUERIES, _MOST = 500, 3000
 _NEAREST = 10
 _TIES = 1e-4  # of a label bit: ties are broken at random, the same for every candidate
 
-LabelWeights = Callable[[int], NDArray[Any]]
+OfLabelBits = Callable[[int], NDArray[Any]]
+"""A number for each of the first k label bits, for any k."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,15 @@ class Tried(NamedTuple):
 class Search:
     """Held-out queries in a database: label bits, and detail bits that join them."""
 
-    def __init__(self, queries: ScoredRows, database: ScoredRows, label_weights: LabelWeights):
-        self.queries, self.database, self.label_weights = queries, database, label_weights
+    def __init__(
+        self,
+        queries: ScoredRows,
+        database: ScoredRows,
+        label_weights: OfLabelBits,
+        thresholds: OfLabelBits = np.zeros,
+    ):
+        self.queries, self.database = queries, database
+        self.label_weights, self.thresholds = label_weights, thresholds
         labels = queries.labels, database.labels
         kind = SharesClass if labels[0].ndim == 1 else CountsSharedLabels
         n = len(queries.labels)
@@ -108,8 +117,13 @@ class Search:
     def similarity(self, keep: int, real: bool) -> NDArray[np.float32]:
         """Agreement of the first `keep` label bits, in units of a mean label bit, (queries, database)."""
         weights = self.label_weights(keep)
-        asked = self.queries.scores[self.kept, :keep]
-        return _agreement(asked if real else hamming.signs(asked), self.database.scores[:, :keep], _in_units(weights))
+        asked = self.held(self.queries, keep)[self.kept]
+        asked = with_signs_of(self.queries.scores[self.kept, :keep], asked) if real else hamming.signs(asked)
+        return _agreement(asked, self.held(self.database, keep), _in_units(weights))
+
+    def held(self, part: ScoredRows, keep: int) -> NDArray[Any]:
+        """The first label scores less their thresholds; their signs are the bits."""
+        return part.scores[:, :keep] - self.thresholds(keep)
 
     def found(self, similarity: NDArray[np.float32]) -> Found:
         """Precision and recall of a ranking by similarity."""
@@ -136,12 +150,12 @@ class Details:
 
     def __init__(self, search: Search, base: ScoredRows, keep: int, n_bits: int, seed: int | None):
         self.search, self.n_bits = search, n_bits
-        detail = DetailBits(n_iter=6).fit(base.features, base.scores[:, :keep], n_bits, random_state=seed)
+        detail = DetailBits(n_iter=6).fit(base.features, search.held(base, keep), n_bits, random_state=seed)
         parts = search.queries, search.database
-        asked, stored = (detail.project(part.features, part.scores[:, :keep]) for part in parts)
+        asked, stored = (detail.project(part.features, search.held(part, keep)) for part in parts)
         weights = join_weights(np.ones(1), detail.weights_, 1.0)[1:]
         self.apart = self_first_share(
-            np.hstack([hamming.signs(search.database.scores[:, :keep]), hamming.signs(stored)])
+            np.hstack([hamming.signs(search.held(search.database, keep)), hamming.signs(stored)])
         )
         self.label = {real: search.similarity(keep, real) for real in (False, True)}
         asked = asked[search.kept]
@@ -167,7 +181,8 @@ class Details:
 def choose_details(
     learned: ScoredRows,
     held: ScoredRows,
-    label_weights: LabelWeights,
+    label_weights: OfLabelBits,
+    thresholds: OfLabelBits = np.zeros,
     *,
     shares: Sequence[float] = SHARES,
     price: float = PRICE,
@@ -181,7 +196,7 @@ def choose_details(
     n_queries = min(len(held.scores) // 2, _QUERIES)
     base, rest = learned.first(_MOST), held.beyond(n_queries)
     database = ScoredRows(*(np.concatenate(pair) for pair in zip(_fields(base), _fields(rest), strict=True)))
-    search = Search(held.first(n_queries), database, label_weights)
+    search = Search(held.first(n_queries), database, label_weights, thresholds)
     found = _best(_candidates(search, base, n, shares, price, random_state), n, price)
     if found is None:
         return DetailChoice(0)

@@ -69,26 +69,47 @@ class BitEncoder:
         cls, X: Any, y: Any, target: Target, plan: Plan, seed: int, weights: np.ndarray | None = None
     ) -> BitEncoder:
         """Train the plan's hash function on the target codes; weights: of the instances, of mean 1."""
-        labels = label_targets(y) if plan.learns_labels else None
         with stage("hash function", until=0.95):
-            encoder = cls(_trained(X, labels, target, plan, seed, weights), plan.n_label_bits, plan.label_share)
-        codes = target.book.codes[:, : plan.n_label_bits]
-        if labels is not None:
-            encoder.votes = make_votes(labels, target.affinity, codes, weights)
+            encoder = cls.of_label_bits(X, y, target, plan, seed, weights)
         scores, features = encoder.read(X, bool(plan.detail_bits))
         odds = encoder.odds_of(scores)
         if plan.dither:
             encoder.thresholds = thresholds(odds, plan.dither)
         held = encoder.held(odds)
         found = hamming.signs(held)
-        encoder.unmatched = float((found != codes[target.item_of]).mean())
-        if labels is not None and plan.label_queries:
-            encoder.queries = make_queries(found, labels, scores.labels.shape[1]).levelled(odds, scores.labels)
+        wanted = target.book.codes[target.item_of, : plan.n_label_bits]
+        encoder.unmatched = float((found != wanted).mean())
+        if plan.learns_labels and plan.label_queries:
+            labels, n_labels = label_targets(y), scores.labels.shape[1]
+            encoder.queries = make_queries(found, labels, n_labels).levelled(odds, scores.labels)
         if plan.detail_bits:
             size = plan.detail_total_real / plan.detail_total
             with stage("detail bits"):
                 encoder.detail = DetailBits().fit(features, held, plan.detail_bits, size=size, random_state=seed)
         return encoder
+
+    @classmethod
+    def of_label_bits(
+        cls,
+        X: Any,
+        y: Any,
+        target: Target,
+        plan: Plan,
+        seed: int,
+        weights: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
+    ) -> BitEncoder:
+        """Hash function and label votes alone; rows: the instances to learn from, all by default."""
+        labels = label_targets(y) if plan.learns_labels else None
+        codes, votes = target.book.codes[:, : plan.n_label_bits], None
+        if labels is not None:
+            votes = make_votes(labels, target.affinity, codes, weights)
+        if rows is not None:
+            X, target = X[rows], target.of_rows(rows)
+            labels, weights = (None if each is None else each[rows] for each in (labels, weights))
+        n_labels = 0 if votes is None else votes.label_rows.shape[1]
+        function = _trained(X, labels, n_labels, target, plan, seed, weights)
+        return cls(function, plan.n_label_bits, plan.label_share, votes)
 
     @property
     def layout(self) -> Layout:
@@ -145,7 +166,13 @@ class BitEncoder:
 
 
 def _trained(
-    X: Any, labels: np.ndarray | None, target: Target, plan: Plan, seed: int, weights: np.ndarray | None
+    X: Any,
+    labels: np.ndarray | None,
+    n_labels: int,
+    target: Target,
+    plan: Plan,
+    seed: int,
+    weights: np.ndarray | None,
 ) -> HashFunction:
     """The hash function, trained on target codes and label scores; extra bits are dropped afterwards."""
     from hbmp.methods.hbmp.objective import Objective
@@ -158,7 +185,6 @@ def _trained(
         rng = as_generator(seed)
         n, n_bits = codes.shape
         items = np.asarray(target.item_of, dtype=np.int64)
-        n_labels = 0 if labels is None else int(labels.max()) + 1 if labels.ndim == 1 else labels.shape[1]
         objective = Objective(plan, n_bits, _certain_codes(target, plan), function.code_loss(book.weights), n_labels)
         learned = np.empty((n, 0), np.float32) if labels is None else labels
         n_scores = n_bits + n_labels

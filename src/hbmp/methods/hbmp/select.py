@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import clone
 
 from hbmp._core.progress import parts
 from hbmp._core.seeds import draw_seed
 from hbmp.functions.kernel import squared_distances
 from hbmp.hamming import signs
-from hbmp.methods._shared.weights import fit_codes
-from hbmp.methods.hbmp.detail_choice import ScoredRows, choose_details
+from hbmp.methods.hbmp.detail_choice import DetailChoice, ScoredRows, choose_details
+from hbmp.methods.hbmp.dither import thresholds
+from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.label_votes import label_targets
 from hbmp.methods.hbmp.plan import Plan
 from hbmp.methods.hbmp.targets import Target, shrink
@@ -59,20 +59,21 @@ def spare_bits(
     if plan.detail_bits != "auto":
         return target, plan
     held_out, book = HeldOut.split(X, label_targets(y), rng), target.book
-    codes = np.ascontiguousarray(book.codes[target.item_of[held_out.learned], : plan.n_bits])
-    function = clone(plan.function)
-    own = None if weights is None else weights[held_out.learned]
-    seed = draw_seed(rng)
-    fit_codes(function, X[held_out.learned], codes, own, bit_weights=book.weights[: plan.n_bits], random_state=seed)
+    whole = plan.with_details(DetailChoice(0))
+    encoder = BitEncoder.of_label_bits(X, y, target, whole, draw_seed(rng), weights, held_out.learned)
     learned, held = (
-        ScoredRows(function.project(X[rows]), X[rows], held_out.labels[rows])
-        for rows in (held_out.learned, held_out.held)
+        ScoredRows(encoder.odds(X[rows]), X[rows], held_out.labels[rows]) for rows in (held_out.learned, held_out.held)
     )
+
+    def thresholds_of(k: int) -> np.ndarray:
+        """Of the first k label bits, as the encoder will hold them against."""
+        dither = plan.with_details(DetailChoice(plan.n_bits - k)).dither
+        return thresholds(learned.scores[:, :k], dither)
 
     def label_weights(k: int) -> np.ndarray:
         return shrink(book.weights_for(k), plan.weight_share)
 
-    plan = plan.with_details(choose_details(learned, held, label_weights, random_state=draw_seed(rng)))
+    plan = plan.with_details(choose_details(learned, held, label_weights, thresholds_of, random_state=draw_seed(rng)))
     return target.first_bits(plan.n_label_bits + plan.extra_bits), plan
 
 

@@ -29,11 +29,16 @@ class Target:
     settings: TargetSettings
     affinity: Affinity
     book: CodeBook  # with the plan's extra bits
+    rows: np.ndarray | None = None  # the instances that count; all of the affinity's where None
 
     @property
     def item_of(self) -> np.ndarray:
         """The row of each instance in the code book, (n,)."""
-        return self.affinity.item_of_
+        return self.affinity.item_of_ if self.rows is None else self.affinity.item_of_[self.rows]
+
+    def of_rows(self, rows: np.ndarray) -> Target:
+        """The same target for some of the instances."""
+        return replace(self, rows=rows)
 
     def first_bits(self, n_bits: int) -> Target:
         """The same target with the first bits of its codes."""
