@@ -156,6 +156,25 @@ def test_parquet_with_lists_of_labels(tmp_path):
     assert data.label_names == ("a", "b")
 
 
+def test_parquet_beyond_memory_is_read_a_batch_at_a_time_into_a_mapped_file(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from hbmp._core import parquet_rows
+
+    X = np.arange(3000, dtype=np.float32).reshape(1000, 3)
+    table = pyarrow.table({"features": X.tolist(), "labels": ["x", "y"] * 500}, schema=None)
+    parquet.write_table(table, tmp_path / "mine.parquet", row_group_size=300)
+    whole = datasets.load("mine.parquet", tmp_path)
+    monkeypatch.setattr(parquet_rows, "_IN_MEMORY", 100)
+    monkeypatch.setattr(parquet_rows, "_BATCH", 64)
+    mapped = parquet_rows.read_rows(tmp_path / "mine.parquet", "features")
+    assert isinstance(mapped, np.memmap)
+    np.testing.assert_array_equal(mapped, X)
+    np.testing.assert_array_equal(whole.features, X)
+    assert list(whole.labels[:2]) == ["x", "y"]
+
+
 def test_parquet_with_lists_of_unequal_length(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

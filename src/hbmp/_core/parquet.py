@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hbmp._core.arrays import as_labels
+from hbmp._core.parquet_rows import read_rows
 from hbmp._core.reading import reading
 
 _RESERVED = ("labels", "label", "split", "id", "ids")
@@ -20,8 +21,14 @@ _RESERVED = ("labels", "label", "split", "id", "ids")
 
 def read_parquet(path: Path) -> dict:
     """The arrays of a Parquet file by name: features, and labels, classes and split if there are any."""
-    table = _table(path)
-    arrays = {"features": _features(table, path)}
+    lists = _list_column(path)
+    if lists is None:
+        table = _table(path)
+        features = _features(table, path)
+    else:
+        table = _table(path, [name for name in column_names(path) if name in _RESERVED])
+        features = read_rows(path, lists)
+    arrays = {"features": features}
     label_column = next((name for name in ("labels", "label") if name in table.column_names), None)
     if label_column:
         arrays.update(_labels(table.column(label_column)))
@@ -85,10 +92,9 @@ def column_names(path: Path) -> list[str]:
 
 
 def _table(path: Path, columns: list[str] | None = None):
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[ray]'.") from error
+    _need_pyarrow(path)
+    from pyarrow import parquet
+
     with reading(path, "Parquet"):
         table = parquet.read_table(path, columns=columns)
         table.validate(full=True)  # damaged pages give texts that are not UTF-8
@@ -96,27 +102,30 @@ def _table(path: Path, columns: list[str] | None = None):
 
 
 def _features(table, path: Path) -> np.ndarray:
-    name = _list_column(table)
-    if name is not None:
-        from pyarrow import compute
-
-        column = table.column(name).combine_chunks()
-        lengths = compute.list_value_length(column).unique().to_pylist()
-        if len(lengths) != 1 or None in lengths:
-            raise ValueError(f"The lists in column {name!r} of {path} must all be of one length; found {lengths[:4]}.")
-        return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
     columns = [name for name in table.column_names if name not in _RESERVED]
     if not columns:
         raise ValueError(f"{path} has no column 'features' and no number columns; found {table.column_names}.")
     return np.column_stack([table.column(name).to_numpy() for name in columns])
 
 
-def _list_column(table) -> str | None:
+def _list_column(path: Path) -> str | None:
     """The column `features`, or the only other column of lists; None where each feature has a column of its own."""
-    if "features" in table.column_names:
+    _need_pyarrow(path)
+    from pyarrow import parquet
+
+    with reading(path, "Parquet"):
+        schema = parquet.read_schema(path)
+    lists = [field.name for field in schema if field.name not in _RESERVED and _is_list(field)]
+    if "features" in lists:
         return "features"
-    lists = [name for name in table.column_names if name not in _RESERVED and _is_list(table.column(name))]
-    return lists[0] if len(lists) == 1 else None
+    return lists[0] if len(lists) == 1 and "features" not in schema.names else None
+
+
+def _need_pyarrow(path: Path) -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[ray]'.") from error
 
 
 def _is_list(column) -> bool:

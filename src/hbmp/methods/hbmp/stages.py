@@ -17,6 +17,7 @@ from hbmp.pursuit.features import choose_codes, overlaps_of, refine
 from hbmp.pursuit.radial import Radial
 
 _ROTATIONS = 50  # iterations of the start
+_ROTATED, _FEWEST_ROTATED = 20, 5000  # rows per bit that the start's rotation is learned from, and the fewest
 _SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
 SWEEPS = 8  # of an encoding; nearly all bits are settled after three
 
@@ -87,5 +88,7 @@ def _start(points: np.ndarray, size: Any, rng: np.random.Generator) -> np.ndarra
     """Codes to start from: signs of the leading axes of these points under ITQ's rotation."""
     _, components = np.linalg.eigh((points.T @ points).astype(np.float64))
     leading = points @ np.ascontiguousarray(components[:, ::-1][:, :size], dtype=points.dtype)
-    rotation, _ = learn_rotation(leading, size, _ROTATIONS, rng)
+    n_rows = max(_ROTATED * size, _FEWEST_ROTATED)
+    few = leading if len(leading) <= n_rows else leading[rng.choice(len(leading), n_rows, replace=False)]
+    rotation, _ = learn_rotation(few, size, _ROTATIONS, rng)
     return as_signs(leading @ rotation.astype(points.dtype))
