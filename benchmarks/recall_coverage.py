@@ -9,6 +9,7 @@ shows how many bits were predicted to reach a recall of 0.9 beside the bits at h
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 import hbmp
 from hbmp.methods.hbmp.recall import nearest, shares_found
 from without_labels import SETS
+
+RESULTS = Path(__file__).parent.parent / "results" / "recall-coverage.jsonl"
 
 
 def fitted(X, seed, n_bits, rows):
@@ -32,19 +35,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", choices=SETS, nargs="+", default=list(SETS))
-    parser.add_argument("--seeds", type=int, default=7)
+    parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--bits", type=int, default=32)
     parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--output", type=Path, default=RESULTS)
     given = parser.parse_args()
-    covered = []
+    lines = []
     for name in given.sets:
         X = np.asarray(np.load(given.data / SETS[name], mmap_mode="r"), dtype=np.float32)
         X = X[np.linalg.norm(X, axis=1) > 0]
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         for seed in range(given.seeds):
-            estimate, truth = fitted(X, seed, given.bits, given.rows)
-            covered.append(estimate.low <= truth <= estimate.high)
-            print(f"{name} {seed}: {estimate.estimate:.3f} ({estimate.low:.3f} to {estimate.high:.3f}), {truth:.3f}")
+            found, truth = fitted(X, seed, given.bits, given.rows)
+            numbers = {"estimate": found.estimate, "low": found.low, "high": found.high, "truth": truth}
+            lines.append({"data": name, "seed": seed} | {key: round(value, 3) for key, value in numbers.items()})
+            print(json.dumps(lines[-1]), flush=True)
+    given.output.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    covered = [line["low"] <= line["truth"] <= line["high"] for line in lines]
     print(f"covered {sum(covered)} of {len(covered)}: {np.mean(covered):.3f}")
 
 

@@ -276,6 +276,7 @@ METHODS = {
     "HBMP": hbmp_codes(),
     "HBMP, coupling 1": hbmp_codes(coupling=1.0),
     "HBMP nested": hbmp_codes(nested=True),
+    "HBMP for ip": hbmp_codes(metric="ip"),
     "ITQ": linear(published("itq")),
     "PCA rotation": linear(published("pca_rotation")),
     "sign": linear(sign(False)),
@@ -379,6 +380,29 @@ def table():
     return "\n\n".join(parts)
 
 
+def index_table():
+    """Recall@10 as `hbmp.Index` ranks codes, for float queries and for codes: one row per method, one column per set."""
+    found: dict = {}
+    for row in stored():
+        if row["metric"] == "cosine" and row["method"] in ("HBMP", "HBMP, coupling 1", "ITQ", "PCA rotation"):
+            for each in row["results"]:
+                if each["queries"].endswith(" hamming"):
+                    kind = f"{each['queries'].split()[0]} queries, {row['ratio']:g} bits per dimension"
+                    cell = found.setdefault(kind, {}).setdefault(row["data"], {})
+                    cell.setdefault(row["method"], []).append(each["at_10"])
+    parts = []
+    for kind, columns in sorted(found.items()):
+        names = [name for name in SETS if name in columns]
+        means = {name: {method: float(np.mean(s)) for method, s in columns[name].items()} for name in names}
+        lines = [f"**Ranked by `hbmp.Index`: {kind}**", ""]
+        lines += ["| method | " + " | ".join(names) + " |", "|:---|" + "---:|" * len(names)]
+        for method in METHODS:
+            if any(method in column for column in means.values()):
+                lines.append(f"| {method} | " + " | ".join(shown(means[name], method) for name in names) + " |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of the sets")
@@ -391,7 +415,7 @@ def main():
     parser.add_argument("--table", action="store_true", help="print the stored results as Markdown")
     given = parser.parse_args()
     if given.table:
-        return print(table())
+        return print(table() + "\n\n" + index_table())
     run(given)
 
 

@@ -237,14 +237,22 @@ class Rebuilding(HashFunction):
         sizes = getattr(self, "sizes_", [agreement.shape[1]])
         if not getattr(self, "layers_", False) and len(sizes) > 1:
             return staged_codes(agreement, self.overlaps_, self._coupling(), sizes)
-        start, centred = None, rows - self.mean_
+        start = None
         if getattr(self, "layers_", False):
-            start = staged_codes(centred @ self.first_directions_, self.first_overlaps_, 1.0, sizes)
-        radial = None
-        if hasattr(self, "radial_root_"):
-            terms = RadialTerms(self.radial_root_, self.radial_shift_, self.radial_constant_)
-            radial = terms, (centred * (centred / 2 if self.metric == "l2" else rows)).sum(axis=1)
+            first = rows @ self.first_directions_ - self.mean_ @ self.first_directions_
+            start = staged_codes(first, self.first_overlaps_, 1.0, sizes)
+        radial = (self._radial_terms(), self._own_targets(rows)) if hasattr(self, "radial_root_") else None
         return choose_codes(agreement, self.overlaps_, self._coupling(), start=start, sweeps=SWEEPS, radial=radial)
+
+    def _radial_terms(self) -> RadialTerms:
+        return RadialTerms(self.radial_root_, self.radial_shift_, self.radial_constant_)
+
+    def _own_targets(self, rows) -> np.ndarray:
+        """`Radial.targets` of the centred rows, from the rows as they are."""
+        squares, along = np.einsum("nd,nd->n", rows, rows), rows @ self.mean_
+        if self.metric == "ip":
+            return squares - along
+        return squares / 2 - along + np.float32(self.mean_ @ self.mean_ / 2)
 
     def _measure(self, X, held, codes, weights):
         rows = X - self.mean_
