@@ -381,7 +381,7 @@ def table():
 
 
 def index_table():
-    """Recall@10 as `hbmp.Index` ranks codes, for float queries and for codes: one row per method, one column per set."""
+    """Recall@10 as `hbmp.Index` ranks codes, by float queries and by codes: rows are methods, columns sets."""
     found: dict = {}
     for row in stored():
         if row["metric"] == "cosine" and row["method"] in ("HBMP", "HBMP, coupling 1", "ITQ", "PCA rotation"):
