@@ -1,88 +1,129 @@
-"""The README's picture: the neighbours of handwritten digits by HBMP codes and by PCA signs.
+"""The pictures of search in the README and the gallery: real texts searched by floats, by signs and by hbmp codes.
 
-    python scripts/make_pictures.py                 writes docs/pictures/retrieval.png
+    python scripts/make_pictures.py         writes front.png, strips.png, codes.png and curves.png into docs/pictures/
 
-Both methods use 16 bits per image, train on the same 1,397 digits and search them with unseen digits. The three queries
-are drawn by a seed, one digit each, and not selected by their results.
+The texts are those of `benchmarks/front_page.py`: descriptions of functions in packages that `pip install -c
+constraints.txt '.[learn,plots,text]'` installs, with the part of the package as class. Half of the texts that are not
+queries train, all are searched. The queries shown are typical: every search finds about as many right items for them as
+it finds on average. Of equally typical ones those with short texts come first.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
+from pictures_of_codes import draw_codes, draw_curves, suite_lines
 
 import hbmp
-from hbmp.metrics import mean_average_precision
 
-PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "retrieval.png"
-N_BITS, N_NEIGHBOURS, SEED = 16, 10, 0
-RIGHT, WRONG, INK = "#2e9e5b", "#d3453b", "#3c434b"
-
-
-def neighbours_of(model, database, queries) -> np.ndarray:
-    """Positions in the database of the nearest to each query, shape (queries, N_NEIGHBOURS)."""
-    index = hbmp.Index(N_BITS, bit_weights=model.bit_weights_).add(model.transform(database))
-    return index.search(model.transform(queries), N_NEIGHBOURS)[1]
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+FOLDER = ROOT / "docs" / "pictures"
+BITS, SHOWN = 64, 5
+RIGHT, WRONG, INK, FAINT = "#1f7a44", "#b3261e", "#1c1f23", "#6a717b"
 
 
-def score(model, database, queries, database_y, query_y) -> float:
-    """Mean average precision of all queries, equal distances averaged."""
-    codes = model.transform(queries), model.transform(database)
-    return mean_average_precision(*codes, query_y, database_y, bit_weights=model.bit_weights_, ties="average")
+@dataclass(frozen=True)
+class Search:
+    """One way to search: its name, its bytes per text, and the nearest items of every query, (queries, 10)."""
+
+    name: str
+    n_bytes: int
+    nearest: np.ndarray
 
 
-def draw(path: Path) -> None:
-    """Fit both methods, search, and draw one block of rows per method."""
+def searches(X, split, model) -> list[Search]:
+    """The nearest ten of every query by floats, signs and codes."""
+    queries, items = X[split.query], X[split.database]
+    index = hbmp.Index(BITS, bit_weights=model.bit_weights_).add(model.transform(items))
+    signs = np.where(queries > 0, 1, -1) @ np.where(items > 0, 1, -1).T
+    return [
+        Search("floats", 4 * X.shape[1], _first(queries @ items.T)),
+        Search("signs", X.shape[1] // 8, _first(signs)),
+        Search("hbmp", BITS // 8, index.search(model.project(queries), 10)[1]),
+    ]
+
+
+def _first(similarity) -> np.ndarray:
+    return np.argsort(-similarity, axis=1, kind="stable")[:, :10]
+
+
+def draw(path: Path, texts, y, split, found: list[Search], rows) -> None:
+    """One block per query: its text, and a column of names for each search."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    pixels, classes = load_digits(return_X_y=True)
-    split = train_test_split(pixels, classes, test_size=400, random_state=SEED, stratify=classes)
-    database, queries, database_y, query_y = split
-    rng = np.random.default_rng(SEED)
-    shown = [int(rng.choice(np.flatnonzero(query_y == digit))) for digit in rng.choice(10, 3, replace=False)]
-    models = {
-        "HBMP": hbmp.HBMP(N_BITS, random_state=SEED).fit(database, database_y),
-        "PCA signs": hbmp.get_method("pca_sign")(N_BITS, random_state=SEED).fit(database),
-    }
-    figure = plt.figure(figsize=(11, 2.9), dpi=150, facecolor="white")
-    for place, (name, model) in enumerate(models.items()):
-        found = neighbours_of(model, database, queries[shown])
-        value = score(model, database, queries, database_y, query_y)
-        block = figure.add_gridspec(
-            3, N_NEIGHBOURS + 1, left=0.01 + place * 0.5, right=0.49 + place * 0.5, top=0.78, bottom=0.03,
-            width_ratios=[1.35] + [1] * N_NEIGHBOURS, wspace=0.14, hspace=0.14,
-        )  # fmt: skip
-        title = f"{name}, {N_BITS} bits: mAP {value:.2f} over {len(queries)} queries"
-        figure.text(0.01 + place * 0.5, 0.9, title, fontsize=12, color=INK, fontweight="bold")
-        figure.text(
-            0.01 + place * 0.5, 0.815, "the query and its ten nearest (green: same digit)", fontsize=9, color=INK
-        )
-        for row, query in enumerate(shown):
-            _image(figure.add_subplot(block[row, 0]), queries[query], INK, anchor="W")
-            for column, item in enumerate(found[row], start=1):
-                colour = RIGHT if database_y[item] == query_y[query] else WRONG
-                _image(figure.add_subplot(block[row, column]), database[item], colour)
+    height = 2.62
+    figure = plt.figure(figsize=(10, 0.95 + height * len(rows)), dpi=120, facecolor="white")
+    top = 0.95 + height * len(rows)
+    page = figure.add_axes((0, 0, 1, 1), xlim=(0, 10), ylim=(0, top))
+    page.axis("off")
+    for column, search in enumerate(found):
+        right = np.mean(y[split.database][search.nearest] == y[split.query][:, None])
+        left = 0.15 + 3.33 * column
+        bold = {"fontweight": "bold", "color": INK}
+        page.text(left, top - 0.38, f"{search.name}: {search.n_bytes:,} bytes", fontsize=18, **bold)
+        page.text(left, top - 0.7, f"{100 * right:.0f} % of the first ten are right", fontsize=14.5, color=FAINT)
+    for block, row in enumerate(rows):
+        start, query = top - 0.95 - height * block, split.query[row]
+        page.add_patch(plt.Rectangle((0.08, start - 0.42), 9.84, 0.44, color="#eef1f5"))
+        page.text(0.15, start - 0.28, f"“{_cut(_sentence(texts.texts[query]), 58)}”", fontsize=15, color=INK)
+        page.text(9.85, start - 0.28, f"{y[query]}", fontsize=15, color=INK, fontweight="bold", ha="right")
+        for column, search in enumerate(found):
+            for place, item in enumerate(split.database[search.nearest[row, :SHOWN]]):
+                same = y[item] == y[query]
+                line = start - 0.78 - 0.36 * place
+                mark = "✓" if same else "✗"
+                name = texts.names[item].removeprefix(y[item] + ".")
+                page.text(0.15 + 3.33 * column, line, mark, fontsize=15, color=RIGHT if same else WRONG)
+                words = name if same else f"{y[item]}: {name}"
+                page.text(0.42 + 3.33 * column, line, _cut(words, 24), fontsize=15, color=RIGHT if same else WRONG)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
 
 
-def _image(axes, pixels: np.ndarray, frame: str, anchor: str = "C") -> None:
-    """One digit in a coloured frame."""
-    axes.imshow(pixels.reshape(8, 8), cmap="gray_r", interpolation="nearest")
-    axes.set(xticks=[], yticks=[])
-    axes.set_anchor(anchor)
-    for side in axes.spines.values():
-        side.set(color=frame, linewidth=2.2)
+def typical(texts, y, split, found: list[Search], count: int) -> list[int]:
+    """Rows of queries, one per class, for which every search finds about its average number of right items."""
+    right = np.array([y[split.database][search.nearest] == y[split.query][:, None] for search in found])
+    depths = (SHOWN, right.shape[2])
+    hits = np.array([right[:, :, :depth].mean(axis=2) for depth in depths])
+    away = np.abs(hits - hits.mean(axis=2, keepdims=True)).max(axis=(0, 1))
+    lengths = [len(_sentence(texts.texts[row])) for row in split.query]
+    chosen: list[int] = []
+    for row in np.lexsort((lengths, np.round(away, 1))):
+        if y[split.query[row]] not in y[split.query[chosen]] and 30 <= lengths[row] <= 58:
+            chosen.append(int(row))
+    return chosen[:count]
+
+
+def _sentence(text: str) -> str:
+    return text.split(". ", maxsplit=1)[0].rstrip(".")
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def main() -> None:
+    """Fit once, search, and draw both pictures."""
+    from front_page import QUERIES, documentation
+
+    texts, X, y = documentation()
+    split = hbmp.evaluation.trial.draw_split(len(X), y, queries=QUERIES, train=0.5, seed=0)
+    model = hbmp.HBMP(BITS, detail_bits="auto", device="cpu", random_state=0).fit(X[split.train], y[split.train])
+    found = searches(X, split, model)
+    rows = typical(texts, y, split, found, 8)
+    draw(FOLDER / "front.png", texts, y, split, found, rows[:2])
+    draw(FOLDER / "strips.png", texts, y, split, found, rows[2:])
+    new = np.setdiff1d(split.database, split.train)
+    draw_codes(FOLDER / "codes.png", model.transform(X[new]), y[new], model.detail_bits_)
+    draw_curves(FOLDER / "curves.png", suite_lines())
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, default=PICTURE, help="default: docs/pictures/retrieval.png")
-    draw(parser.parse_args().output)
+    main()

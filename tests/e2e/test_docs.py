@@ -15,23 +15,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from shown import BLOCK, Block, blocks, is_shown, run
 
 from hbmp.app import cli
 from hbmp.experiments import report
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"stores.md": "test_stores.py starts the databases"}
-_BLOCK = re.compile(r"(?P<above>[^\n]*)\n```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^```", flags=re.S | re.M)
-_REASON = re.compile(r"<!-- not run: \S.{9,} -->")
-
-
-def blocks(text: str) -> list[tuple[str, str]]:
-    """(language, code) of the blocks to run, in order."""
-    found = []
-    for match in _BLOCK.finditer(text):
-        if match["language"] in ("python", "sh") and not _REASON.fullmatch(match["above"]):
-            found.append((match["language"], match["code"]))
-    return found
 
 
 def runnable_pages() -> list[Path]:
@@ -39,31 +29,36 @@ def runnable_pages() -> list[Path]:
     return [page for page in pages if page.name not in ELSEWHERE and blocks(page.read_text(encoding="utf-8"))]
 
 
-def run_commands(code: str) -> None:
-    """Commands of hbmp in this process, which saves seconds a command; anything else in a shell."""
-    for line in code.replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
-        if words[:1] == ["hbmp"] and not {"|", ">", "&&"} & set(words):
-            assert cli.main(words[1:]) == 0, line
-        elif words:
-            path = f"PATH={Path(sys.executable).parent}:$PATH; "
-            subprocess.run(["bash", "-euo", "pipefail", "-c", path + line], check=True, capture_output=True)
-
-
 @pytest.mark.parametrize("page", runnable_pages(), ids=lambda page: page.name)
-def test_every_block_runs(page, tmp_path, monkeypatch):
+def test_every_block_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "block"}
-    for number, (language, code) in enumerate(blocks(page.read_text(encoding="utf-8")), start=1):
-        if language == "sh":
-            run_commands(code)
-        else:
-            exec(compile(code, f"{page.name}, block {number}", "exec", dont_inherit=True), namespace)
+    for number, block in enumerate(blocks(page.read_text(encoding="utf-8")), start=1):
+        printed = run(block, namespace, f"{page.name}, block {number}")
+        assert block.shown is None or is_shown(block.shown, printed), f"{page.name} should show:\n{printed}"
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("| a | 0.50 |\n|---|---|", "| a  | 0.51 |\n|:--|--:|\n", True),
+        ("mAP 0.50", "mAP 0.60", False),
+        ("rank 1", "rank 1 of 3", False),
+        ("rank 1\n…", "rank 1 of 3", True),
+        ("one … four", "one two three four", True),
+        ("one … five", "one two three four", False),
+        ("2,305 texts", "2,290 texts", True),
+    ],
+)
+def test_output_is_compared_up_to_rounding(shown, printed, same):
+    assert is_shown(shown, printed) == same
 
 
 def test_blocks_that_are_not_run_say_why():
     text = "<!-- not run: needs a server -->\n```sh\na\n```\n\n<!-- not run: no -->\n```sh\nb\n```\n```python\nc\n```\n"
-    assert blocks(text) == [("sh", "b\n"), ("python", "c\n")]
+    assert blocks(text) == [Block("sh", "b\n"), Block("python", "c\n")]
+    text = "\n```sh\na\n```\n\n```text\nb\n```\n\n```python\nc\n```\n<!-- varies: seconds -->\n```text\nd\n```\n"
+    assert [block[:3] for block in blocks(text)] == [("sh", "a\n", "b\n"), ("python", "c\n", None)]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +66,7 @@ def test_blocks_that_are_not_run_say_why():
 )
 def test_every_command_shown_parses(page):
     """Also those that are not run."""
-    shown = [match["code"] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match["language"] == "sh"]
+    shown = [match["code"] for match in BLOCK.finditer(page.read_text(encoding="utf-8")) if match["language"] == "sh"]
     for line in "".join(shown).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words and Path(words[0]).name == "hbmp" and "--completion" not in words:

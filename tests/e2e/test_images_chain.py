@@ -277,7 +277,10 @@ def test_broken_images_are_refused_by_name_or_left_out(copied, capsys):
     broken.write_bytes(b"no image")
     sentence = refused("index", "model", "photos", "-o", "x", capsys=capsys)
     assert "digit 4/004.png cannot be read as an image" in sentence
-    assert "--on-error skip" in sentence
+    assert "or pass --on-error skip to skip such images." in sentence
+    assert "pass --on-error skip" in refused("evaluate", "model", "photos", capsys=capsys)
+    assert cli.main(["encode", "model", "photos", "--on-error", "skip", "-o", "codes.npy"]) == 0
+    assert f"codes.npy: {N_ITEMS - 1} codes" in capsys.readouterr().out
     shutil.rmtree("x.parts", ignore_errors=True)
     assert cli.main(["index", "model", "photos", "--on-error", "skip", "-o", "x", "--json"]) == 0
     told = capsys.readouterr()

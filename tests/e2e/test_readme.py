@@ -11,6 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from shown import blocks
+
+from hbmp import list_methods
+from hbmp.experiments import load_results
+from hbmp.experiments.report.summary import summary_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -28,10 +33,34 @@ def load_script(path: str):
     return module
 
 
-def test_the_quickstart_ends_in_an_assertion():
-    """Its blocks are run by test_docs.py, with those of all pages."""
-    quickstart = python_blocks("README.md")[0].strip()
-    assert quickstart.splitlines()[-1].startswith("assert ")
+@pytest.mark.parametrize("name", ["Embeddings, no labels", "Labels", "Texts", "Pictures"])
+def test_every_quickstart_is_short_and_shows_its_output(name):
+    """Test_docs.py runs them and compares the output."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = re.search(rf"^### {name}\n(.*?)^##", text, flags=re.S | re.M)[1]
+    found = blocks(section)
+    assert found[-1].shown
+    assert all(len(block.code.split()) > 3 and block.code.count("\n") < 10 for block in found)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/which-method.md"])
+def test_tables_of_the_suite_are_current(page, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    made = load_script("benchmarks/which_method.py").fill(text)
+    assert made == text, f"run python benchmarks/which_method.py {page}"
+
+
+def test_the_summary_compares_like_with_like():
+    """At most eight rows, every one on the seeds that all its methods share."""
+    table = summary_table(load_results(ROOT / "results"))
+    assert 3 <= len(table.rows) <= 8
+    for *_, ours, best, name, others, seeds in table.rows:
+        assert re.fullmatch(r"\*{0,2}0\.\d{3}\*{0,2}", ours)
+        assert re.fullmatch(r"\*{0,2}0\.\d{3}\*{0,2}", best)
+        assert name in list_methods()
+        assert int(others) >= 5
+        assert int(seeds) >= 1
 
 
 def test_readme_names_the_two_commands_and_the_makefile_has_them():

@@ -91,7 +91,7 @@ def test_a_comparison_shows_them_and_recommends(digits):
     found = hbmp.compare(X[:500], y[:500], **settings)
     text = found.to_markdown()
     assert "| RaBitQ" in text
-    assert "“right ones”" in text
+    assert "“recall@10”" in text
     row = next(row for row in found.rows if row.method == "sdh" and row.bits == 16)
     assert found.recommendation.startswith(
         f"16 bits of sdh (2 bytes per item) have mAP {row.score():.3f}; the original vectors"
@@ -110,7 +110,28 @@ def test_the_shortest_codes_within_a_point_are_recommended():
     rows = [row("a", 16, {"map.tie-aware": 0.79}), row("a", 32, {"map.tie-aware": 0.8}), row("b", 16, {})]
     floats = BaselineResult("floats, cosine", 1024, 0.82, 0.9, 0.1)
     assert tables.recommendation(rows, "map", [floats]) == (
-        "16 bits of a (2 bytes per item) have mAP 0.790; the original vectors (1,024 bytes) have 0.820, so 96% is kept."
+        "16 bits of a (2 bytes per item) have mAP 0.790; "
+        "the original vectors (1,024 bytes) have 0.820, so 96 % is kept."
     )
     assert tables.recommendation(rows, "map", []) == "16 bits of a (2 bytes per item) have mAP 0.790."
     assert tables.recommendation(rows[2:], "map", [floats]) == ""
+    text = tables.recommendation(rows, "map", [floats, BaselineResult("classifier", 40, 0.9, 0.2, 1.0)])
+    assert text.endswith("so 96 % is kept, classifier (40 bytes) 0.900.")
+
+
+def test_without_labels_recall_is_recommended_beside_the_best_of_equal_size():
+    row, first = hbmp.evaluation.MethodResult, hbmp.evaluation.FirstResults
+    rows = [
+        row(name, bits, first=first(None, recall, 9, 9, 0.0, floats))
+        for name, bits, recall, floats in (("a", 64, 0.5, 0.79), ("b", 256, 0.7, 0.8), ("c", 64, 0.6, None))
+    ]
+    others = [
+        BaselineResult("floats", 1024, 1, 1.0, 0),
+        BaselineResult("PQ", 8, 0, 0.7, 0),
+        BaselineResult("PQ, 256 bits", 32, 0, 0.75, 0),
+    ]
+    assert tables.recommended_neighbours(rows, others) == (
+        "64 bits of a (8 bytes per item) find 79 % of the ten nearest, with real-valued queries; "
+        "PQ (8 bytes) finds 70 %."
+    )
+    assert tables.recommended_neighbours([row("a", 8)], others) == ""

@@ -48,7 +48,7 @@ def test_one_code_per_class_is_the_right_kind_and_tied(parts):
     found = first_results(trial, of_class[:30], of_class[30:], None)
     assert (found.right_kind, found.tied, found.distinct) == (1, 1, 3)
     assert found.right_ones < 0.4  # ten of about forty, in any order
-    assert found.cells()[2:] == ("3", "100 %")
+    assert found.cells()[3:] == ("3", "100 %")
     assert "For 100 % of the queries the first ten are all tied" in found.sentence()
     assert "tied" not in FirstResults(1.0, 0.5, 100, 120, 0.0).sentence()
     assert FirstResults(None, None, 5, 6, 0.0).cells()[:2] == ("—", "—")
@@ -59,10 +59,11 @@ def test_a_comparison_and_an_evaluation_show_them(parts):
     table = hbmp.compare(X, y, methods=["lsh", "pca_sign"], bits=(4,), device="cpu", progress=False, baselines=False)
     assert {row.method: row.first.items for row in table.rows} == {"lsh": 135, "pca_sign": 135}
     text = table.to_markdown()
-    assert "| first ten results | bits | right kind | right ones | distinct codes |" in text
-    assert "“right ones” is the share" in table.caption
-    assert table.to_csv().splitlines()[0].split(",")[4:8] == ["right_kind", "right_ones", "distinct", "tied"]
+    assert "| first ten results | bits | precision@10 | recall@10 | recall@10, float queries | distinct codes |" in text
+    assert "“recall@10” is the share" in table.caption
+    heads = table.to_csv().splitlines()[0].split(",")
+    assert heads[4:9] == ["right_kind", "right_ones", "right_ones_float", "distinct", "tied"]
     found = hbmp.evaluate(hbmp.get_method("pca_sign")(4).fit(X), X, y)
     assert found.to_json()["first_results"]["items"] == 135
-    assert "| right ones " in found.to_markdown()
+    assert "| recall@10 " in found.to_markdown()
     assert found.first.sentence() in found.to_markdown()

@@ -25,6 +25,9 @@ SHELLS = ("bash", "zsh", "fish")
 _MISTAKES = (ValueError, LookupError, OSError, ImportError)
 
 
+_SKIP = ", or pass on_error='skip' to skip such images"  # in the sentence of `hbmp.Images`
+
+
 class _Parser(argparse.ArgumentParser):
     """Prints an error as one sentence instead of the whole usage."""
 
@@ -64,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
         if getattr(options, "debug", False):
             raise
         if isinstance(error, _MISTAKES) and type(error) not in (KeyError, IndexError):
-            return _print_error(error)
+            return _print_error(error, skips=hasattr(options, "on_error"))
         print(
             f"Unexpected {type(error).__name__}: {error}. Run it again with --debug for the traceback.", file=sys.stderr
         )
@@ -84,8 +87,9 @@ def _show_warning(
     print(" ".join(str(message).split()), file=sys.stderr)
 
 
-def _print_error(error: BaseException) -> int:
-    text = str(error)
+def _print_error(error: BaseException, *, skips: bool = False) -> int:
+    """Print the sentence; `skips` says whether the command has the option --on-error."""
+    text = str(error).replace(_SKIP, _SKIP.replace("on_error='skip'", "--on-error skip") if skips else "")
     if isinstance(error, OSError) and error.strerror and text.startswith("[Errno"):
         text = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror}."
     print(" ".join(text.split()) or type(error).__name__, file=sys.stderr)

@@ -164,7 +164,7 @@ def _measure(trial: Trial, cell: MethodRun) -> tuple[MethodResult, Hasher | None
         tried=tried,
         default_scores=default_scores,
         curve=curve,
-        first=first_results(trial, query_codes, database_codes, model.bit_weights_),
+        first=first_results(trial, query_codes, database_codes, model.bit_weights_, model),
     )
     return row, model if cell.keep else None
 

@@ -101,7 +101,7 @@ class Comparison:
 
     @property
     def first_results(self) -> Table:
-        """The first ten results: the right kind, the right ones, distinct codes and ties, one line per method."""
+        """The first ten results: precision, recall, distinct codes and ties, one line per method and code length."""
         return tables.first_results(self.rows, self.ranking)
 
     @property
@@ -112,6 +112,8 @@ class Comparison:
     @property
     def recommendation(self) -> str:
         """Which method and code length to use, in a sentence, compared with the original vectors."""
+        if self.facts["data"]["labels"] == "distances":
+            return tables.recommended_neighbours(self.rows, self.baselines)
         return tables.recommendation(self.rows, self.measure, self.baselines)
 
     def to_markdown(self) -> str:

@@ -1,10 +1,10 @@
 """The first ten results of a search: do they have the right label, and are they the nearest items?
 
-    right kind   share of the first ten that share the query's class or a label
-    right ones   share of the ten nearest by the original vectors, with labels of the same class or label, among the
-                 first ten
-    distinct     different codes among the items of the database
-    tied         share of queries whose first ten are all at one distance, so that their order is arbitrary
+    precision@10   right kind: share of the first ten that share the query's class or a label
+    recall@10      right ones: share of the ten nearest by the original vectors, with labels of the same class or label,
+                   among the first ten; also with real-valued queries
+    distinct       different codes among the items of the database
+    tied           share of queries whose first ten are all at one distance, so that their order is arbitrary
 
 mAP sees the first alone. Codes of classes can score 1 there with one code per class. The ranking is by the method's own
 distance, and equal distances are averaged over all orders.
@@ -20,17 +20,18 @@ from numpy.typing import ArrayLike
 
 from hbmp import metrics
 from hbmp.images import is_images
-from hbmp.metrics.ranking import make_ranker, score_queries
+from hbmp.metrics.ranking import Ranker, make_ranker, score_queries
 
 if TYPE_CHECKING:
     from hbmp.evaluation.trial import Trial
+    from hbmp.hasher import Hasher
 
 SHOWN = 10
 ABOUT = (
-    "First ten results, by the method's own distance, equal distances averaged: “right kind” is the share that shares "
-    "the query's class or a label; “right ones” is the share of the ten nearest by cosine of the original vectors (of "
-    "the same class or label, where there are labels) that is among them; “tied” is the share of queries whose first "
-    "ten are all at one distance."
+    "First ten results, by the method's own distance, equal distances averaged: “precision@10” is the share that has "
+    "the query's class or a label of it; “recall@10” is the share of the ten nearest by cosine of the original vectors "
+    "(of the same class or label, where there are labels) that is among them, “float queries” with real-valued scores "
+    "as queries; “tied” is the share of queries whose first ten are all at one distance."
 )
 
 
@@ -50,12 +51,14 @@ class FirstResults:
         Number of items in the database.
     tied : float
         Share of queries whose first ten are all at one distance.
+    right_ones_float : float, default=None
+        `right_ones` with real-valued queries; None where these are not known.
 
     Examples
     --------
     >>> from hbmp.evaluation import FirstResults
     >>> FirstResults(0.98, 0.1, 10, 1000, 1.0).cells()
-    ('0.980', '0.100', '10', '100 %')
+    ('0.980', '0.100', '—', '10', '100 %')
     """
 
     right_kind: float | None
@@ -63,18 +66,24 @@ class FirstResults:
     distinct: int
     items: int
     tied: float
+    right_ones_float: float | None = None
 
-    def cells(self) -> tuple[str, str, str, str]:
+    @property
+    def best_recall(self) -> float | None:
+        """Recall of the ten nearest, with real-valued queries where these are known."""
+        return self.right_ones if self.right_ones_float is None else self.right_ones_float
+
+    def cells(self) -> tuple[str, ...]:
         """Format the measures for a table.
 
         Returns
         -------
         tuple of str
-            Right kind, right ones, distinct codes, tied.
+            Precision, recall, recall with real-valued queries, distinct codes, tied.
         """
-        shares = ("—" if share is None else f"{share:.3f}" for share in (self.right_kind, self.right_ones))
-        kind, ones = shares
-        return kind, ones, f"{self.distinct:,}", f"{self.tied:.0%}".replace("%", " %")
+        found = (self.right_kind, self.right_ones, self.right_ones_float)
+        shares = ("—" if share is None else f"{share:.3f}" for share in found)
+        return (*shares, f"{self.distinct:,}", f"{self.tied:.0%}".replace("%", " %"))
 
     def sentence(self) -> str:
         """Describe the measures in a sentence.
@@ -94,38 +103,50 @@ class FirstResults:
         if self.right_kind is not None:
             parts.append(f"Of the first ten results, {self.right_kind:.0%} are of the right kind.")
         if self.right_ones is not None:
-            parts.append(f"Of the ten items that should be found, {self.right_ones:.0%} are among them.")
+            floats = self.right_ones_float
+            more = "" if floats is None else f", {floats:.0%} with real-valued queries"
+            parts.append(f"Of the ten items that should be found, {self.right_ones:.0%} are among them{more}.")
         parts.append(f"{self.items:,} items have {self.distinct:,} distinct codes.")
         if self.tied >= 0.5:
             parts.append(f"For {self.tied:.0%} of the queries the first ten are all tied, in arbitrary order.")
         return " ".join(parts).replace("%", " %")
 
 
-HEADINGS = ("right kind", "right ones", "distinct codes", "tied")
+HEADINGS = ("precision@10", "recall@10", "recall@10, float queries", "distinct codes", "tied")
 
 
 def first_results(
-    trial: Trial, query_codes: ArrayLike, database_codes: ArrayLike, bit_weights: ArrayLike | None
+    trial: Trial,
+    query_codes: ArrayLike,
+    database_codes: ArrayLike,
+    bit_weights: ArrayLike | None,
+    model: Hasher | None = None,
 ) -> FirstResults:
-    """Measure the first ten results of all queries of a trial."""
+    """Measure the first ten results of all queries of a trial; `model` gives the real-valued queries."""
     ranker = make_ranker(query_codes, database_codes, bit_weights)
     ranks = np.array([min(SHOWN, ranker.shape[1])])
     scorer = metrics.hits_scorer(ranks, ties="average")
 
-    def hits(relevance: metrics.Relevance) -> tuple[np.ndarray, np.ndarray]:
+    def hits(ranker: Ranker, relevance: metrics.Relevance) -> tuple[np.ndarray, np.ndarray]:
         counts = np.array(score_queries(ranker, relevance, scorer), dtype=np.float64).reshape(-1, 2)
         return counts[:, 0], counts[:, 1]
 
-    kind = ones = None
+    def recall(ranker: Ranker) -> float | None:
+        found, total = hits(ranker, trial.nearest)
+        return float((found[total > 0] / total[total > 0]).mean()) if (total > 0).any() else None
+
+    kind = ones = floats = None
     if trial.database_labels is not None:
-        kind = float(hits(trial.relevance())[0].mean() / ranks[0])
+        kind = float(hits(ranker, trial.relevance())[0].mean() / ranks[0])
     if not is_images(trial.database):
-        found, total = hits(trial.nearest)
-        ones = float((found[total > 0] / total[total > 0]).mean()) if (total > 0).any() else None
+        ones = recall(ranker)
+        if model is not None:
+            floats = recall(make_ranker(model.project(trial.queries), database_codes, bit_weights))
     return FirstResults(
         right_kind=kind,
         right_ones=ones,
         distinct=metrics.distinct_codes(database_codes),
         items=ranker.shape[1],
         tied=metrics.tied_share(query_codes, database_codes, k=SHOWN, bit_weights=bit_weights),
+        right_ones_float=floats,
     )

@@ -34,7 +34,7 @@ class Evaluation:
     caption : str
         The conventions behind the scores, in words.
     first : FirstResults, default=None
-        Measures of the first ten results: the right kind, the right ones, distinct codes and ties.
+        Measures of the first ten results: precision, recall, distinct codes and ties.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def evaluate(
     split = draw_split(len(X), y, queries=queries, train=None, seed=seed, n_given_queries=n_given)
     trial = trial_of(X, y, split, query_X=query_X, query_y=query_y, cutoff=cutoff)
     codes = model.transform(trial.queries), model.transform(trial.database), model.bit_weights_
-    scores, first = trial.scores(*codes), first_results(trial, *codes)
+    scores, first = trial.scores(*codes), first_results(trial, *codes, model)
     measured = ". ".join(measure.caption for measure in trial.measures)
     queried = drawn_words(len(split.query), trial.kind, query_X is not None)
     others = "rows" if query_X is not None else "others"

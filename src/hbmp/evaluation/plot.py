@@ -9,6 +9,7 @@ from __future__ import annotations
 import colorsys
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,18 @@ _LOOK = {
     "xtick.color": "#444a52",
     "ytick.color": "#444a52",
     "svg.hashsalt": "hbmp",
+}
+_COLOURS = {
+    "hbmp": "#1f5fa8",
+    "orthohash": "#c8402f",
+    "greedyhash": "#2b8a3e",
+    "itq": "#e08e0b",
+    "pca_sign": "#8a8f98",
+    "csq": "#7a4fa3",
+    "hashnet": "#0f8b8d",
+    "sdh": "#b5578e",
+    "sdr": "#6b4f2a",
+    "cca_itq": "#a5a12b",
 }
 _MARKERS = "osD^vPX"
 _CROWDED = 0.9  # above this median score
@@ -96,11 +109,12 @@ def _lines(comparison: Comparison, lengths: list[int]) -> Figure:
     axis = figure.add_axes((0.09, 0.5 / height, 0.57, 1 - 0.8 / height))  # fixed, so that labels keep their positions
     crowded = _is_crowded(points)
     heights = {method: _heights(list(scores.values()), crowded) for method, scores in points.items()}
+    drawn = colours(points)
     for place, (method, scores) in enumerate(points.items()):
         axis.plot(
             [np.log2(n_bits) for n_bits in scores],
             heights[method],
-            color=_colour(place),
+            color=drawn[method],
             marker=_MARKERS[place % len(_MARKERS)],
             linestyle="-" if place % 2 == 0 else (0, (5, 1.4)),
             markersize=4,
@@ -135,15 +149,15 @@ def _label_lines(figure: Any, axis: Any, points: Any, height_of: dict[str, float
     heights = spread(ends, gap, low, high - gap)  # room for a heading
     left, edge = axis.get_xlim()
     reach = edge - left
-    colours = {method: _colour(place) for place, method in enumerate(points)}
+    drawn = colours(points)
     for method, end, height in zip(order, ends, heights, strict=True):
         steps = [np.log2(list(points[method])[-1]), edge, edge + 0.045 * reach, edge + 0.06 * reach]
-        axis.plot(steps, [end, end, height, height], color=colours[method], linewidth=0.7, alpha=0.7, clip_on=False)
+        axis.plot(steps, [end, end, height, height], color=drawn[method], linewidth=0.7, alpha=0.7, clip_on=False)
     columns = _columns(comparison, points)
     at = edge + 0.07 * reach
     for heading, texts in columns.items():
         labels = [
-            axis.text(at, height, texts[method], color=_darker(colours[method]), va="center", fontsize=8.5)
+            axis.text(at, height, texts[method], color=_darker(drawn[method]), va="center", fontsize=8.5)
             for method, height in zip(order, heights, strict=True)
         ]
         labels.append(axis.text(at, max(heights) + gap, heading, color="#8a8f98", va="center", fontsize=8))
@@ -174,7 +188,7 @@ def _bars(comparison: Comparison) -> Figure:
     axis = figure.add_subplot()
     values = [next(iter(scores.values())) for scores in points.values()]
     heights = [-float(place) for place in range(len(points))]
-    axis.barh(heights, values, height=0.72, color=_colour(0))
+    axis.barh(heights, values, height=0.72, color=list(colours(points).values()))
     columns = list(_columns(comparison, points).values())[1:]
     for method, height, value in zip(points, heights, values, strict=True):
         text = "   ".join(column[method] for column in columns)
@@ -224,14 +238,18 @@ def _points(comparison: Comparison) -> dict[str, dict[int, float]]:
     return drawn
 
 
-def colours(comparison: Comparison) -> dict[str, tuple[float, float, float]]:
-    """The colour of each method in the plots of a comparison."""
-    return {method: _colour(place) for place, method in enumerate(_points(comparison))}
+def colours(methods: Iterable[str]) -> dict[str, tuple[float, float, float]]:
+    """The colour of each method: its own in every plot for the usual ones, for others by their place among them."""
+    from matplotlib.colors import to_rgb
+
+    names = list(methods)
+    others = [name for name in names if name not in _COLOURS]
+    return {name: to_rgb(_COLOURS[name]) if name in _COLOURS else _hue(others.index(name)) for name in names}
 
 
-def _colour(place: int) -> tuple[float, float, float]:
+def _hue(place: int) -> tuple[float, float, float]:
     """Hues around the circle in steps of the golden angle, so that neighbours in rank differ most."""
-    return colorsys.hls_to_rgb((0.58 + place * 0.381966) % 1.0, (0.42, 0.52, 0.34)[place % 3], 0.62)
+    return colorsys.hls_to_rgb((0.3 + place * 0.381966) % 1.0, (0.42, 0.52, 0.34)[place % 3], 0.5)
 
 
 def _darker(colour: tuple[float, float, float]) -> tuple[float, float, float]:

@@ -48,7 +48,7 @@ def markdown(found: Comparison) -> str:
 def alternatives(baselines: Sequence[BaselineResult], measure: str) -> Table:
     """Search without hashing: bytes, score, the share of the true ten nearest that are found, and seconds."""
     failed = any(each.error for each in baselines)
-    head = ("without hashing", "bytes", _heading(measure), "right ones", "fit and encode, s")
+    head = ("without hashing", "bytes", _heading(measure), "recall@10", "fit and encode, s")
     body = []
     for each in baselines:
         shown = (f"{each.bytes_per_item:,}", _score(each.score), _score(each.neighbours), _figure(each.fit_seconds))
@@ -69,9 +69,34 @@ def recommendation(rows: Sequence[MethodResult], measure: str, baselines: Sequen
     words = f"{row.bits} bits of {row.method} ({-(-row.bits // 8)} bytes per item) have {_heading(measure)} {score:.3f}"
     if not baselines or baselines[0].error:
         return f"{words}."
-    floats = baselines[0]
-    kept = f", so {score / floats.score:.0%} is kept" if score < floats.score else ""
-    return f"{words}; the original vectors ({floats.bytes_per_item:,} bytes) have {floats.score:.3f}{kept}."
+    floats, *others = [each for each in baselines if not each.error]
+    kept = f", so {_percent(score / floats.score)} is kept" if score < floats.score else ""
+    best = max(others, key=lambda each: each.score, default=floats)
+    other = f", {best.name} ({best.bytes_per_item:,} bytes) {best.score:.3f}" if best.score > floats.score else ""
+    return f"{words}; the original vectors ({floats.bytes_per_item:,} bytes) have {floats.score:.3f}{kept}{other}."
+
+
+def recommended_neighbours(rows: Sequence[MethodResult], baselines: Sequence[BaselineResult]) -> str:
+    """Without labels: the shortest codes within a hundredth of the best recall, beside the best other of their size."""
+    found = [(row, row.first.best_recall) for row in rows if row.first and row.first.best_recall is not None]
+    if not found:
+        return ""
+    enough = max(recall for _, recall in found) - _NEARLY
+    row, recall = min((each for each in found if each[1] >= enough), key=lambda each: (each[0].bits, -each[1]))
+    n_bytes = -(-row.bits // 8)
+    words = (
+        f"{row.bits} bits of {row.method} ({n_bytes} bytes per item) find {_percent(recall)} of the ten nearest, with "
+        "real-valued queries"
+    )
+    others = [each for each in baselines[1:] if not each.error and each.bytes_per_item <= n_bytes + 8]
+    if not others:
+        return f"{words}."
+    best = max(others, key=lambda each: each.neighbours)
+    return f"{words}; {best.name} ({best.bytes_per_item:,} bytes) finds {_percent(best.neighbours)}."
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
 
 
 def csv_text(rows: Sequence[MethodResult], measure: str = "map") -> str:
@@ -80,7 +105,7 @@ def csv_text(rows: Sequence[MethodResult], measure: str = "map") -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     costs = ("fit_seconds", "encode_rows_per_second", "model_bytes")
-    firsts = ("right_kind", "right_ones", "distinct", "tied")
+    firsts = ("right_kind", "right_ones", "right_ones_float", "distinct", "tied")
     defaults = ["with_defaults"] if tried else []
     writer.writerow(["method", "bits", *names, *firsts, *costs, *defaults, "settings", "error"])
     for row in rows:
@@ -174,9 +199,10 @@ def details(rows: Sequence[MethodResult], ordered: list[str], measure: str = "ma
         shown = (_figure(row.fit_seconds), _figure(row.encode_rows_per_second), _whole(row.model_bytes))
         if tried:
             scores.append(_score(row.default_score(measure)))
-        body.append((row.method, str(row.bits), *scores, *shown, *(notes[heading] for heading in extra)))
+        sizes = (str(row.bits), f"{-(-row.bits // 8):,}")
+        body.append((row.method, *sizes, *scores, *shown, *(notes[heading] for heading in extra)))
     headings = (*map(_heading, names), *([_BY_DEFAULT] if tried else ()))
-    return Table(("method", "bits", *headings, *costs, *extra), tuple(body), n_notes=len(extra))
+    return Table(("method", "bits", "bytes per item", *headings, *costs, *extra), tuple(body), n_notes=len(extra))
 
 
 def first_results(rows: Sequence[MethodResult], ordered: list[str]) -> Table:

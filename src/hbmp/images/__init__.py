@@ -311,8 +311,7 @@ def _is_image_table(path: Path) -> bool:
 
 def _unreadable(name: str, why: UnreadableImage) -> str:
     return (
-        f"{name} cannot be read as an image ({why}); repair or remove it, or pass on_error='skip' (--on-error skip) to "
-        "skip such images."
+        f"{name} cannot be read as an image ({why}); repair or remove it, or pass on_error='skip' to skip such images."
     )
 
 

@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", choices=("local", "ray"), default="local", help="engine that writes Parquet parts (default: local)"
     )
+    parser.add_argument(
+        "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
+    )
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
@@ -51,7 +54,8 @@ def run(options: argparse.Namespace) -> None:
     else:
         from hbmp import encode_dataset
 
-        encoded = encode_dataset(model, options.data, options.output, column=options.column, engine=options.engine)
+        settings = {"column": options.column, "engine": options.engine, "on_error": options.on_error}
+        encoded = encode_dataset(model, options.data, options.output, **settings)
         n_rows, kind = (
             encoded.n_rows,
             f"{encoded.n_parts} Parquet parts, {encoded.n_resumed} of them from an earlier run",
@@ -76,10 +80,11 @@ def _to_npy(model: Hasher, options: argparse.Namespace) -> tuple[int, str]:
     from hbmp import hamming
     from hbmp._core.files import beside
     from hbmp.app.inputs import inputs_for, read_data
+    from hbmp.app.inputs.images import without_unreadable
     from hbmp.app.outputs import new_npy
     from hbmp.database import encode
 
-    data = read_data(options.data, data_dir=options.data_dir, images=True)
+    data = without_unreadable(read_data(options.data, data_dir=options.data_dir, images=True), options.on_error)
     inputs = inputs_for(model, data, options.data)
     width, dtype = (hamming.bytes_for(model.n_bits), np.uint8) if options.packed else (model.n_bits, np.int8)
     with beside(options.output) as path:

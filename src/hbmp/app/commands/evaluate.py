@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries", metavar="N", help="number or fraction of rows to draw (default: a tenth, at most 1000)"
     )
+    parser.add_argument(
+        "--on-error", choices=("refuse", "skip"), default="refuse", help="for images that cannot be read"
+    )
     parser.add_argument("--cutoff", type=int, metavar="K", help="count only the first K ranks (default: all)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")
@@ -40,9 +43,12 @@ def run(options: argparse.Namespace) -> None:
 
     from hbmp import evaluate, load
     from hbmp.app.inputs import read_with_queries, rows_or_share, vectors_for
+    from hbmp.app.inputs.images import without_unreadable
 
     model = load(options.model)
     data, queries = read_with_queries(options, images=True)
+    data = without_unreadable(data, options.on_error)
+    queries = None if queries is None else without_unreadable(queries, options.on_error)
     found = evaluate(
         model,
         vectors_for(model, data, options.data),

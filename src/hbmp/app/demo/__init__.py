@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -183,9 +184,10 @@ def _search(sentence: str, database: Database, X: np.ndarray, texts: Texts, enco
     n_bytes, width = hbmp.hamming.bytes_for(database.model.n_bits), X.shape[1]
     known = np.isin(texts.names, database.ids)
     cosines = X[known] @ encoder.encode([sentence])[0]
+    by_codes = partial(database.search, [sentence], N_SHOWN, real_valued=True)
     nearest = {
-        f"codes of {n_bytes} bytes": database.search([sentence], N_SHOWN, real_valued=True)[1][0],
-        f"codes, rescored by {2 * width} bytes": database.search([sentence], N_SHOWN, rescore=_RESCORED)[1][0],
+        f"codes of {n_bytes} bytes": by_codes()[1][0],
+        f"codes, rescored by {2 * width} bytes": by_codes(rescore=_RESCORED)[1][0],
         f"cosine of {4 * width:,} bytes": texts.names[known][np.argsort(-cosines, kind="stable")[:N_SHOWN]],
     }
     return SentenceSearch(sentence, {kind: [str(name) for name in names] for kind, names in nearest.items()})

@@ -6,21 +6,16 @@ text is the part of its package, such as `scipy.signal`.
 
 from __future__ import annotations
 
-import ast
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
+from hbmp.datasets._shared.docstrings import describe
 from hbmp.evaluation.trial import draw_evenly
 
 PACKAGES = ("numpy", "scipy", "sklearn", "matplotlib")
-_SKIPPED = frozenset({"tests", "testing", "externals", "_examples", "distutils"})
-_SHORTEST, _LONGEST = 60, 1200  # characters of a text
-_FEWEST = 20  # texts that a part of a package must have
+FEWEST = 20  # texts that a part of a package must have
 
 
 @dataclass(frozen=True)
@@ -53,36 +48,7 @@ class Texts:
         )
 
 
-def documentation() -> Texts:
-    """The descriptions of all public functions and classes, in parts of packages that have enough of them."""
-    found = {name: (name, text, part) for package in PACKAGES for name, text, part in _descriptions(package)}
-    counts = Counter(part for _, _, part in found.values())
-    kept = sorted(entry for entry in found.values() if counts[entry[2]] >= _FEWEST)
-    return Texts(*(np.array(column, dtype=object) for column in zip(*kept, strict=True)))
-
-
-def _descriptions(package: str) -> Iterator[tuple[str, str, str]]:
-    """(name, description, part) of what the source files of a package define."""
-    spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        return
-    root = Path(spec.origin).parent
-    for path in sorted(root.rglob("*.py")):
-        module = path.relative_to(root.parent).with_suffix("").parts
-        if len(module) < 3 or _SKIPPED & set(module) or module[1].startswith("_"):
-            continue
-        for name, text in _documented(path):
-            yield ".".join([*module[:2], name]), text, ".".join(module[:2])
-
-
-def _documented(path: Path) -> Iterator[tuple[str, str]]:
-    """Public functions and classes of a file, with the beginning of their documentation."""
-    try:
-        nodes = ast.parse(path.read_text(encoding="utf-8")).body
-    except (SyntaxError, ValueError):  # templates, and files for other Pythons
-        return
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            text = " ".join((ast.get_docstring(node) or "").split("\nParameters\n")[0].split())
-            if len(text) >= _SHORTEST:
-                yield node.name, text[:_LONGEST]
+def documentation(packages: Sequence[str] = PACKAGES, fewest: int = FEWEST) -> Texts:
+    """The descriptions of all public functions and classes, in parts of packages that have at least `fewest`."""
+    columns = zip(*describe(packages, fewest), strict=True)
+    return Texts(*(np.array(column, dtype=object) for column in columns))

@@ -82,7 +82,7 @@ def _curves(shown: Shown) -> str:
         f"Precision and recall down the ranking of {n_bits}-bit codes: the fraction of relevant items among those "
         "ranked so far, against the fraction of all relevant items found so far. Up and to the right is better."
     )
-    return _figure(curves_plot(curves, n_bits, colours(shown.comparison)), words)
+    return _figure(curves_plot(curves, n_bits, colours(curves)), words)
 
 
 def _residual(shown: Shown) -> str:

@@ -89,6 +89,8 @@ class Data:
         The data set that this one replaces.
     texts : list of str, default=None
         Texts.
+    ids : list of str, default=None
+        Names of the rows.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class Data:
     split: NDArray[Any] | None = None
     stand_in_for: str = ""
     texts: Sequence[str] | None = None
+    ids: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         lengths = {part: len(values) for part, values in self._rows() if values is not None}
@@ -145,6 +148,7 @@ class Data:
             ("features", self.features),
             ("images", self.images),
             ("texts", self.texts),
+            ("ids", self.ids),
             ("split", self.split),
         )
 

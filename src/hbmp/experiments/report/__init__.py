@@ -18,7 +18,9 @@ from hbmp.experiments import load_results
 from hbmp.experiments.recipes import headline
 from hbmp.experiments.report import beyond as beyond_page
 from hbmp.experiments.report import figures as figure_pages
+from hbmp.experiments.report import front as front_page
 from hbmp.experiments.report import methods as method_pages
+from hbmp.experiments.report import summary as summary_page
 from hbmp.experiments.report import tables as table_pages
 from hbmp.experiments.report.html_page import page, picture
 from hbmp.experiments.report.tables import PAPER_TABLES, group_name
@@ -70,7 +72,9 @@ def write(results_dir: Folder = "results", out_html: Folder = "report.html") -> 
 
 
 def markdown_tables(results_dir: Folder = "results") -> dict[str, str]:
-    """Render every table: "summary", "table1" … "table7", "timings", "beyond", protocols, and "methods.PROTOCOL".
+    """Render every table: "summary", "lengths", "front-page", "table1" … "table7", "timings", "beyond", protocols.
+
+    The tables of all methods are called "methods.PROTOCOL".
 
     Parameters
     ----------
@@ -89,7 +93,9 @@ def markdown_tables(results_dir: Folder = "results") -> dict[str, str]:
     True
     """
     records = load_results(results_dir)
-    tables = {"summary": table_pages.summary_table(records).markdown()}
+    tables = {"summary": summary_page.summary_table(records).markdown()}
+    tables["lengths"] = summary_page.lengths_table(records).markdown()
+    tables |= front_page.tables(results_dir)
     named = {**table_pages.paper_tables(records), **table_pages.protocol_tables(records)}
     for name, parts in named.items():
         tables[_marker(name)] = "\n\n".join(part.markdown() for part in parts)

@@ -138,50 +138,6 @@ def at_defaults(cell: dict[str, Any]) -> bool:
     return learned and cell["params"] in settings
 
 
-def summary_table(records: list[Record]) -> Table:
-    """HBMP at its defaults on every protocol with such results, and the best other method."""
-    groups: dict[tuple[str, str], dict[str, BySeed]] = {}
-    for record in records:
-        cell = record["cell"]
-        if not at_defaults(cell):
-            continue
-        measure = protocols.get(cell["protocol"]).measures[0].name
-        methods = groups.setdefault((group_name(record), measure), defaultdict(lambda: defaultdict(dict)))
-        methods[cell["method"]][cell["bits"]][cell["seed"]] = scores.own_score(record, measure) or 0.0
-    mine = {place: methods.pop("hbmp") for place, methods in sorted(groups.items()) if "hbmp" in methods}
-    lengths = sorted({n_bits for cells in mine.values() for n_bits in cells})
-    rows = []
-    for (name, measure), cells in mine.items():
-        rows.append((name, measure, "HBMP", *(mean_text(cells[n].values()) for n in lengths)))
-        others = groups[name, measure]
-        if others:
-            rows.append(("", "", "best other", *(_best_other(others, cells, n) for n in lengths)))
-    return Table(
-        ("protocol", "score", "method", *(f"{n} bits" for n in lengths)),
-        tuple(rows),
-        caption="All methods at their defaults, each by its own distance (weighted if it has bit weights), ties in "
-        "database order; mean over seeds, ± one standard deviation. In brackets: HBMP's mean over the same seeds, if "
-        "the other method has fewer. On images HBMP trains one whole network with 48 bits; shorter codes are its first "
-        f"bits. {LARGE_IMAGES} A dash: not run.",
-        n_names=3,
-    )
-
-
-BySeed = dict[int, dict[int, float]]  # code length → seed → score
-
-
-def _best_other(methods: dict[str, BySeed], mine: BySeed, n_bits: int) -> str:
-    """The highest mean of a code length with its method, and ours on the same seeds if they are fewer."""
-    found = {name: float(np.mean(list(cells[n_bits].values()))) for name, cells in methods.items() if n_bits in cells}
-    if not found:
-        return mean_text([])
-    name = max(found, key=found.__getitem__)
-    seeds, own = methods[name][n_bits], mine.get(n_bits, {})
-    fewer = [own[seed] for seed in seeds if seed in own]
-    there = f" ({np.mean(fewer):.3f})" if 0 < len(fewer) < len(own) else ""
-    return f"{found[name]:.3f} {name}{there}"
-
-
 def timing_table(records: list[Record]) -> Table:
     """Seconds to fit and to encode, by protocol and machine: mean over the cells of a setting at its longest codes."""
     rows = []

@@ -1,0 +1,131 @@
+"""The evidence of the front page, from `results/front-page.json`: three sentences, and the table behind them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hbmp._core.table import Table
+from hbmp.experiments.running import Folder
+
+FILE = "front-page.json"
+_NOT_HASHING = ("classifier", "sign", "RaBitQ", "floats, cosine")
+_NAMES = {
+    "hbmp": "**hbmp**",
+    "floats, cosine": "the floats, by cosine",
+    "classifier": "a classifier's probabilities",
+    "sign": "sign of each dimension",
+    "RaBitQ": "FAISS RaBitQ",
+}
+_NEIGHBOURS = {"HBMP": "hbmp", "sign": "sign", "PQ": "PQ, 32 bits", "RaBitQ 1": "RaBitQ"}
+Scores = dict[str, dict[str, float]]
+
+
+def tables(results_dir: Folder = "results") -> dict[str, str]:
+    """Markdown by name: "front-page", the sentences, and "front-page-table"; nothing without the file."""
+    path = Path(results_dir) / FILE
+    if not path.exists():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {"front-page": "\n".join(_sentences(found)), "front-page-table": _table(found)}
+
+
+def _sentences(found: dict[str, Any]) -> list[str]:
+    labels, near = _means(found["labels"]["rows"]), _means(found["neighbours"]["rows"])
+    ms = {row["method"]: row for row in found["milliseconds"]["rows"]}
+    other, classes = _best_hashing(labels), found["labels"]["classes"]
+    rabitq = near["RaBitQ 1, larger"]
+    return [
+        f"- **With labels, 4 bytes per text.** {found['labels']['texts']:,} texts of {classes} classes: mAP "
+        f"**{labels['hbmp']['map']:.2f}**. The best other hashing method has {labels[other]['map']:.2f} ({other}), a "
+        f"classifier's {classes} probabilities {labels['classifier']['map']:.2f} in "
+        f"{labels['classifier']['bytes']:,.0f} bytes, the floats by cosine {labels['floats, cosine']['map']:.2f} in "
+        f"{labels['floats, cosine']['bytes']:,.0f} bytes.",
+        f"- **Without labels, 32 bytes per text.** Of the ten nearest posts of 20 Newsgroups by 1,024-byte floats, "
+        f"**{_percent(near['HBMP']['at_10'])}** are among the first ten. Sign quantisation, as in "
+        f"sentence-transformers, finds {_percent(near['sign']['at_10'])}, FAISS PQ "
+        f"{_percent(near['PQ']['at_10'])} (OPQ {_percent(near['OPQ']['at_10'])}), FAISS RaBitQ "
+        f"{_percent(rabitq['at_10'])} in {rabitq['bytes']:.0f} bytes. With the first 40 ranked by their floats, "
+        f"hbmp finds {_percent(near['HBMP']['at_40'])}.",
+        f"- **Milliseconds.** One query in a million texts on one thread: **{ms['hbmp, 4 bytes']['ms']:.1f} ms** by 4 "
+        f"bytes, {ms['hbmp, 32 bytes']['ms']:.1f} ms by 32 bytes; FAISS takes {ms['floats']['ms']:.0f} ms by floats, "
+        f"{ms['sign']['ms']:.1f} ms by signs, {ms['PQ, 4 bytes']['ms']:.1f} ms by PQ of 4 bytes and "
+        f"{ms['RaBitQ']['ms']:.0f} ms by RaBitQ.",
+    ]
+
+
+def _table(found: dict[str, Any]) -> str:
+    labels, near = _means(found["labels"]["rows"]), _means(found["neighbours"]["rows"])
+    codes = sorted((m for m in labels if labels[m]["bytes"] == 4), key=lambda m: -labels[m]["map"])
+    ordered = [*codes, *(name for name in _NOT_HASHING if name in labels)]
+    rows = [
+        (
+            _NAMES.get(m, m),
+            f"{labels[m]['bytes']:,.0f}",
+            f"{labels[m]['map']:.3f}",
+            f"{labels[m]['new']:.3f}" if "new" in labels[m] else "—",
+        )
+        for m in ordered
+    ]
+    first = Table(
+        ("texts with labels", "bytes per text", "mAP", "mAP, new texts only"),
+        tuple(rows),
+        caption=f"{found['labels']['texts']:,} descriptions of functions, {found['labels']['classes']} classes, "
+        f"{found['labels']['queries']:,} queries; half of the other texts train, all are searched, or only those that "
+        f"did not train. {_seeds(found['labels'])}",
+    )
+    second = Table(
+        ("20 Newsgroups, no labels", "bytes per text", "recall@10", "with 40 rescored"),
+        tuple(
+            (
+                _NAMES.get(name, name.split(",")[0]) if name != "HBMP" else "**hbmp**",
+                f"{one['bytes']:,.0f}",
+                f"{one['at_10']:.3f}",
+                f"{one['at_40']:.3f}",
+            )
+            for name, one in sorted(near.items(), key=lambda each: -each[1]["at_10"])
+        ),
+        caption=f"300 queries as floats, 8,000 posts, 5,000 of which train. {_seeds(found['neighbours'])}",
+    )
+    third = Table(
+        ("a million texts, one thread", "bytes per text", "ms per query"),
+        tuple((row["method"], f"{row['bytes']:,}", f"{row['ms']:.2f}") for row in found["milliseconds"]["rows"]),
+        caption=f"One query at a time, ten results, processor time on {found['machine']['cpu']}.",
+    )
+    return "\n\n".join(each.markdown() for each in (first, second, third))
+
+
+def _best_hashing(labels: Scores) -> str:
+    codes = [name for name, row in labels.items() if name not in (*_NOT_HASHING, "hbmp") and not name.startswith("PQ")]
+    return max(codes, key=lambda name: labels[name]["map"])
+
+
+def _means(rows: list[dict[str, Any]]) -> Scores:
+    """Means over seeds; of two rows of one method and seed the second is called "larger"."""
+    kept: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        name = row["method"]
+        if name.startswith("RaBitQ 1") and row["bytes"] > 32:
+            name += ", larger"
+        kept[name].append(row)
+    return {
+        name: {
+            key: float(np.mean([row[key] for row in group]))
+            for key in group[0]
+            if isinstance(group[0][key], float | int)
+        }
+        for name, group in kept.items()
+    }
+
+
+def _seeds(part: dict[str, Any]) -> str:
+    seeds = len({row["seed"] for row in part["rows"]})
+    return "One seed." if seeds == 1 else f"Mean over {seeds} seeds."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
