@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from suite import read_lines
-from suite_report import RESULTS, SETS, table
+from suite_report import RESULTS, SETS
 from suite_scores import OURS, mean_scores
+from suite_tables import table
 
 BITS, FEWEST, NEAR = 32, 3, 0.3
 TRAITS: dict[str, Callable[[dict], bool]] = {
