@@ -14,6 +14,7 @@ from hbmp.datasets._shared.pack import pack_images as pack_images
 from hbmp.datasets.cifar10 import CIFAR10 as CIFAR10
 from hbmp.datasets.coco import COCO as COCO
 from hbmp.datasets.digits import Digits as Digits
+from hbmp.datasets.documentation import Documentation as Documentation
 from hbmp.datasets.fashion_mnist import FashionMNIST as FashionMNIST
 from hbmp.datasets.feature_arrays import FeatureArrays as FeatureArrays
 from hbmp.datasets.gist22k import GIST22K as GIST22K
