@@ -9,6 +9,7 @@ import numpy as np
 from hbmp.datasets._shared.base import Data, DataSet
 from hbmp.datasets._shared.docstrings import describe
 
+__all__ = ["Documentation", "describe"]
 PACKAGES = ("numpy", "scipy", "sklearn")
 _FEWEST, _SEED = 20, 0
 

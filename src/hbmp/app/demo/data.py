@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hbmp.datasets._shared.docstrings import describe
+from hbmp.datasets.documentation import describe
 from hbmp.evaluation.trial import draw_evenly
 
 PACKAGES = ("numpy", "scipy", "sklearn", "matplotlib")
