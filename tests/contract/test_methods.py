@@ -1,5 +1,7 @@
 """Every method, found by its file: scikit-learn's checks and the four things they miss."""
 
+import functools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -20,10 +22,21 @@ def smallest(name, n_bits=8, **settings):
     return cls(n_bits, **{**cls.smoke, **seeded, **settings})
 
 
-@pytest.fixture(scope="module")
-def blobs():
+@functools.cache
+def made_blobs():
     X, y = make_blobs(80, n_features=12, centers=4, random_state=0)
     return X.astype(np.float32), y
+
+
+@functools.cache
+def fitted(name):
+    """One fitted model of each method for the tests that only read it."""
+    return smallest(name).fit(*made_blobs())
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return made_blobs()
 
 
 @parametrize_with_checks([smallest(name, n_bits=1) for name in METHODS])
@@ -33,7 +46,7 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_codes_scores_and_weights_have_the_promised_form(name, blobs):
-    model = smallest(name).fit(*blobs)
+    model = fitted(name)
     codes, scores = model.transform(blobs[0]), model.project(blobs[0])
     assert codes.dtype == np.int8
     assert codes.shape == scores.shape == (80, 8)
@@ -71,7 +84,7 @@ def test_refit_forgets_the_old_code_length(name, blobs):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_saved_model_answers_the_same(name, blobs, tmp_path):
-    model = smallest(name).fit(*blobs)
+    model = fitted(name)
     model.save(tmp_path / "model")
     again = hbmp.load(tmp_path / "model")
     np.testing.assert_array_equal(again.project(blobs[0]), model.project(blobs[0]))
@@ -92,13 +105,13 @@ def test_global_generators_are_untouched(name, blobs):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_same_seed_same_bits(name, blobs):
-    first, second = smallest(name).fit(*blobs), smallest(name).fit(*blobs)
+    first, second = fitted(name), smallest(name).fit(*blobs)
     np.testing.assert_array_equal(first.project(blobs[0]), second.project(blobs[0]))
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if hbmp.get_method(name).never_rises])
 def test_what_should_never_rise_does_not(name, blobs):
-    model = smallest(name).fit(*blobs)
+    model = fitted(name)
     history = np.asarray(getattr(model, model.never_rises))
     assert len(history) > 1
     assert (np.diff(history) <= 1e-6 * np.abs(history[0])).all()
