@@ -228,7 +228,7 @@ class Features(Writer):
 
     def write(self) -> None:
         """Encode them, with a note of progress after each block."""
-        from hbmp.app import featuring
+        from hbmp.encode import featuring
 
         featuring._SECONDS = -1
         words = ["--encoder", "writers:lengths", "-o", str(self.folder / "x.npy")]

@@ -42,7 +42,7 @@ def stopped(tmp_path, monkeypatch):
 
 
 def test_a_run_that_was_stopped_before_the_last_rename_is_finished(tmp_path, monkeypatch):
-    monkeypatch.setattr("hbmp.app.featuring._SECONDS", -1)
+    monkeypatch.setattr("hbmp.encode.featuring._SECONDS", -1)
     path = tmp_path / "x.npy"
     real = os.replace
 
