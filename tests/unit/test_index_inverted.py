@@ -54,6 +54,21 @@ def test_recall_of_real_valued_queries_is_reached(weights, flipped):
     assert (index.search(queries, 10)[0] <= exact[:, -1:]).mean() >= 0.94  # 0.95 less the noise of 300 queries
 
 
+def test_recall_is_measured_with_the_queries_that_will_come():
+    """Queries from nowhere near the codes take more lists than held-out codes do."""
+    rng = np.random.default_rng(4)
+    codes = clustered(rng, 12_000, flipped=0.1)
+    queries = rng.normal(0.3, 1.0, (600, 48)) * clustered(rng, 600, flipped=0.3)
+    near = hbmp.Index.build(codes, kind="ivf", recall=0.9)
+    index = hbmp.Index.build(codes, kind="ivf", recall=0.9, queries=queries[:300])
+    exact, _ = hbmp.Index(48).add(codes).search(queries[300:], 10)
+    assert index._segments[0].inverted.probes[10] > near._segments[0].inverted.probes[10]
+    assert index.recall_[10] >= 0.9
+    assert (index.search(queries[300:], 10)[0] <= exact[:, -1:]).mean() >= 0.88  # 0.9 less the noise of 300 queries
+    with pytest.raises(ValueError, match="48"):
+        hbmp.Index.build(codes, kind="ivf", queries=queries[:, :40])
+
+
 def test_prefix_subset_and_range_are_exact_beside_inverted_lists():
     rng = np.random.default_rng(5)
     codes, alpha = clustered(rng, 5000), rng.uniform(0.5, 1.5, 48)

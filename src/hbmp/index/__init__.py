@@ -87,6 +87,7 @@ class Index:
         bit_weights: ArrayLike | None = None,
         kind: str = "auto",
         recall: float = 0.99,
+        queries: ArrayLike | None = None,
         random_state: int = 0,
     ) -> Index:
         """Build an index from codes.
@@ -104,6 +105,10 @@ class Index:
             "auto" is "ivf" above two million codes if that saves work, else "flat".
         recall : float, default=0.99
             Recall that "ivf" must reach; `recall_` holds the measured value.
+        queries : array-like of shape (n_queries, n_bits), optional
+            Queries to measure the recall of "ivf" with: signs, or scores as `model.project` returns them. Give a few
+            hundred that are not in the index. Without them, recall is the lower one of held-out codes as signs and as
+            simulated scores.
         random_state : int, default=0
             Seed of the grouping.
 
@@ -126,14 +131,15 @@ class Index:
         codes = hamming.check_codes(codes)
         index = cls(codes.shape[1], bit_weights).add(codes, ids)
         if len(codes) and (kind == "ivf" or (kind == "auto" and len(codes) > _INVERTED_ABOVE)):
-            index._group(recall, random_state, 1.0 if kind == "ivf" else _PROBED_AT_MOST)
+            measured = None if queries is None else index._prepare(queries, None, None)[0]
+            index._group(recall, random_state, 1.0 if kind == "ivf" else _PROBED_AT_MOST, measured)
         return index
 
-    def _group(self, recall: float, random_state: int, most_probed: float) -> None:
+    def _group(self, recall: float, random_state: int, most_probed: float, queries: QueryBatch | None) -> None:
         from hbmp.index.inverted import build_inverted
 
         (segment,) = self._segments
-        inverted = build_inverted(segment, self.bit_weights, recall, random_state, most_probed)
+        inverted = build_inverted(segment, self.bit_weights, recall, random_state, most_probed, queries)
         self._segments = (Segment(segment.rows, segment.ids, inverted),)
 
     def __len__(self) -> int:
@@ -149,7 +155,10 @@ class Index:
 
     @property
     def recall_(self) -> dict[int, float]:
-        """Recall of the k nearest that was measured while building, by k; 1 for a flat index."""
+        """Recall of the k nearest, by k, measured while building; 1 for a flat index.
+
+        It is that of the `queries` given to `build` or, without them, of held-out codes.
+        """
         recalls = [segment.inverted.recalls for segment in self._segments if segment.inverted]
         return recalls[0] if recalls else {10: 1.0, 100: 1.0}
 

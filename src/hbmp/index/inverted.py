@@ -11,6 +11,7 @@ to probe for a given recall is measured on codes that took no part in training.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,13 @@ from hbmp.index.query import QueryBatch
 from hbmp.index.scan import MOST_BITS_OF_FAST_SCAN, Results, nearest, return_freed_memory, sign_centroids
 from hbmp.index.segment import Segment
 
-_TRAINING_CODES_PER_LIST = 40
-_TRAINING_ROUNDS = 6
-_HELD_OUT = 1000
+_TRAINING_CODES_PER_LIST = 30
+_TRAINING_ROUNDS = 5
+_HELD_OUT = 500
+_GROUPED_FROM = 256  # centroids; fewer are compared with every code
+_NEAR_A_GROUP = 3  # one in three centroids is compared with the codes of a group
 _ROWS_AT_ONCE = 1 << 16
+_NOBODY = -2  # the position of a query that is no item
 _MEASURED_K = (10, 100)  # the recall of the ten and of the hundred nearest is measured and kept
 
 
@@ -103,9 +107,17 @@ class InvertedLists:
 
 
 def build_inverted(
-    segment: Segment, bit_weights: NDArray[np.float64], recall: float, random_state: int, most_probed: float = 1.0
+    segment: Segment,
+    bit_weights: NDArray[np.float64],
+    recall: float,
+    random_state: int,
+    most_probed: float = 1.0,
+    queries: QueryBatch | None = None,
 ) -> InvertedLists | None:
-    """Lists for a segment that reach a recall, or None where that takes more than a share `most_probed` of them."""
+    """Lists for a segment that reach a recall, or None where that takes more than a share `most_probed` of them.
+
+    The recall is measured with `queries` or, without them, with two kinds of held-out codes.
+    """
     n_items, n_bytes = segment.rows.shape
     if 8 * n_bytes > MOST_BITS_OF_FAST_SCAN:
         raise ValueError(
@@ -118,9 +130,13 @@ def build_inverted(
     training = np.sort(training if len(training) >= n_lists else order)
     scale = _scale(bit_weights, n_bytes)
     centroids = _train(_scaled_signs(segment.rows[training], scale), n_lists, random_state)
-    numbers = _assign(segment.rows, _quantiser(centroids), scale)
+    numbers = _assign(segment.rows, centroids, scale, random_state)
     inverted = InvertedLists(segment.rows, numbers, centroids, bit_weights)
-    return inverted if _choose_probes(inverted, segment, held_out, recall, most_probed) else None
+    if queries is None:
+        trial = _Trial(segment, _held_out_batches(segment.rows[held_out], bit_weights), held_out)
+    else:
+        trial = _Trial(segment, [queries.weighted()], np.full(len(queries), _NOBODY))
+    return inverted if _choose_probes(inverted, trial, recall, most_probed) else None
 
 
 def _number_of_lists(n_items: int) -> int:
@@ -163,11 +179,25 @@ def _quantiser(centroids: NDArray[np.float32]) -> Any:
     return quantiser
 
 
-def _assign(rows: NDArray[np.uint8], quantiser: Any, scale: NDArray[np.float32]) -> NDArray[np.uint16]:
+def _assign(
+    rows: NDArray[np.uint8], centroids: NDArray[np.float32], scale: NDArray[np.float32], random_state: int
+) -> NDArray[np.uint16]:
+    """The list of every code: the nearest centroid or, where there are many, of those near its group of centroids."""
     numbers = np.empty(len(rows), np.uint16)
+    groups = _quantiser(centroids)
+    near: list[NDArray[np.int64]] = []
+    if len(centroids) >= _GROUPED_FROM:
+        middles = _train(centroids, round(len(centroids) ** 0.5), random_state)
+        groups = _quantiser(middles)
+        near = list(np.argsort(-(middles @ centroids.T), axis=1)[:, : len(centroids) // _NEAR_A_GROUP])
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         block = _scaled_signs(rows[start : start + _ROWS_AT_ONCE], scale)
-        numbers[start : start + _ROWS_AT_ONCE] = quantiser.search(block, 1)[1][:, 0]
+        found = groups.search(block, 1)[1][:, 0]
+        for group, some in enumerate(near):
+            members = np.flatnonzero(found == group)
+            if len(members):
+                found[members] = some[_quantiser(centroids[some]).search(block[members], 1)[1][:, 0]]
+        numbers[start : start + _ROWS_AT_ONCE] = found
     return numbers
 
 
@@ -214,43 +244,53 @@ def _search_lists(
     return positions
 
 
-def _choose_probes(
-    inverted: InvertedLists, segment: Segment, held_out: NDArray[Any], recall: float, most_probed: float
-) -> bool:
-    """Find the fewest lists whose recall on held-out codes, less two standard errors, reaches the requested one.
+class _Trial:
+    """Queries of one or more kinds, and the distances of what they should find."""
 
-    Half of the queries are the codes themselves, half are scores of varying size whose smallest have the wrong sign, as
-    scores near a decision boundary do; the recall of the worse half counts.
-    """
-    batches = _held_out_batches(segment.rows[held_out], inverted.bit_weights)
-    exact = Segment(segment.rows, segment.ids)  # its fast scan is dropped afterwards
-    n_lists = len(inverted.centroids)
+    def __init__(self, segment: Segment, batches: list[QueryBatch], own: NDArray[np.int64]):
+        exact = Segment(segment.rows, segment.ids)  # what it builds is dropped afterwards
+        most = max(_MEASURED_K)
+        self.batches, self.own = batches, own
+        self.truths = [_without_self(*nearest(exact, batch, most + 1), own, most) for batch in batches]
+
+    def reaches(self, inverted: InvertedLists, k: int, n_probe: int, recall: float) -> bool:
+        """Whether the recall of each kind, less two standard errors, is the one asked for."""
+        return all(
+            shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) >= recall
+            for shares in self._shares(inverted, k, n_probe)
+        )
+
+    def recall(self, inverted: InvertedLists, k: int, n_probe: int) -> float:
+        """The recall of the worst kind."""
+        return float(min(shares.mean() for shares in self._shares(inverted, k, n_probe)))
+
+    def _shares(self, inverted: InvertedLists, k: int, n_probe: int) -> Iterator[NDArray[np.float64]]:
+        for batch, truth in zip(self.batches, self.truths, strict=True):
+            yield _recalls(inverted, batch, self.own, truth[:, :k], n_probe)
+
+
+def _choose_probes(inverted: InvertedLists, trial: _Trial, recall: float, most_probed: float) -> bool:
+    """Find the fewest lists that reach the recall in a trial; whether they are few enough."""
+    n_lists, low = len(inverted.centroids), 0
     counts = sorted({min(n_lists, int(2 ** (quarter / 4))) for quarter in range(4 * 12 + 1)})
-    for k in _MEASURED_K:
-        truths = [_without_self(*nearest(exact, batch, k + 1), held_out, k) for batch in batches]
-
-        def shares_at(count: int, k: int = k, truths: list[Any] = truths) -> list[NDArray[np.float64]]:
-            return [
-                _recalls(inverted, batch, held_out, truth, count) for batch, truth in zip(batches, truths, strict=True)
-            ]
-
-        low, high = 0, len(counts) - 1
+    for k in sorted(_MEASURED_K):  # more results take no fewer lists
+        high = len(counts) - 1
         while low < high:  # bisection: more lists never find less
             middle = (low + high) // 2
-            enough = all(
-                shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) >= recall
-                for shares in shares_at(counts[middle])
-            )
+            enough = trial.reaches(inverted, k, counts[middle], recall)
             low, high = (low, middle) if enough else (middle + 1, high)
         if counts[low] > max(1, most_probed * n_lists):
             return False
         inverted.probes[k] = counts[low]
-        inverted.recalls[k] = float(min(shares.mean() for shares in shares_at(counts[low])))
+        inverted.recalls[k] = trial.recall(inverted, k, counts[low])
     return True
 
 
 def _held_out_batches(rows: NDArray[np.uint8], bit_weights: NDArray[np.float64]) -> list[QueryBatch]:
-    """Held-out codes as sign queries, and as normally distributed scores with a mean of one towards their sign."""
+    """Held-out codes as sign queries, and as normally distributed scores with a mean of one towards their sign.
+
+    The smallest scores often have the wrong sign, as those near a decision boundary do.
+    """
     codes = hamming.unpack(rows, len(bit_weights))
     scores = codes * np.random.default_rng(0).normal(1.0, 0.7, codes.shape)
     return [QueryBatch.prepare(queries, bit_weights).weighted() for queries in (codes, scores)]
