@@ -101,7 +101,7 @@ def test_an_item_its_bits_and_neighbours_follow_every_control(url, opened):
             answered(page, lambda mode=mode: page.locator(f"#modes input[value={mode}]").locator("..").click())["mode"]
             == mode
         )
-    assert "searched in" in page.inner_text("#status")
+    page.wait_for_function("() => document.getElementById('status').textContent.includes('searched in')")
     assert "tie at distance 0" in page.inner_text("#status")  # the digits of a class have one code
     assert [int(rank) for rank in page.locator("#results .rank").all_inner_texts()] == list(range(1, 25))
     first = page.locator("#results button").first

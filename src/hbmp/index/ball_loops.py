@@ -26,6 +26,7 @@ from hbmp.index.loops import (
     TIERS,
     ZERO,
     fine_bound,
+    grade_again,
     limit_at,
     near_marks,
     next_near,
@@ -174,6 +175,7 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
     # The first turn takes the closest ball of each query, each further turn a tile of balls.
     for turn in range(1 + np.int64((n_balls + _TILE - ONE) // _TILE)):
         for row in range(n_queries):
+            grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
             many, first, chosen = facts[row, N_FAST] > 1, closest[row], ONE
             if turn > 0:
                 first = np.uint64(turn - 1) * _TILE

@@ -118,8 +118,7 @@ def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64
     heaps, visited = np.full((n_queries, k), _MISSING, np.uint64), np.zeros(n_queries, np.int64)
     if len(balls.order) == 0:
         at_once = _BYTES_AT_ONCE // (8 * len(balls.words))
-        signs, sizes, planes, _, facts = queries
-        loops.nearest_in_order(balls.words, signs, sizes, planes, facts, heaps, max(128, at_once))
+        loops.nearest_in_order(balls.words, *queries, heaps, max(128, at_once))
     else:
         ball_loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
     heaps.sort(axis=1)
@@ -130,7 +129,8 @@ def _within(balls: Balls, queries: Prepared, row: int, radius: float) -> NDArray
     """Sorted keys of every code within a radius of one query."""
     from hbmp.index import ball_loops, loops
 
-    signs, sizes, planes, _, facts = queries
+    signs, sizes, planes, tiers, facts = queries
+    loops.grade_for(row, radius, sizes, planes, tiers, facts)
     spans = np.array([[0, balls.words.shape[1]]])
     if len(balls.order):
         near = np.empty(len(balls), bool)

@@ -8,7 +8,8 @@
 
 Levels are rounded down, so the levels of the differing bits add up to a lower bound of the distance. With bit planes
 that sum is a few population counts, Σ_p 2^p |(u ⊕ s) ∧ M_p|, on eight codes per instruction. Codes whose bound does not
-exceed the k-th distance found so far are measured exactly. Sums of a_k stay on the grid of `hamming.query_terms`:
+exceed the k-th distance found so far are measured exactly. Levels are chosen anew for queries whose k-th result is much
+nearer than the dearest bit weighs. Sums of a_k stay on the grid of `hamming.query_terms`:
 distances equal `hamming.distances` bit for bit.
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 from hbmp.index.intrinsics import loop, lowest, ones, part
 
 FAST, PLANES, TIERS = 3, 6, 7
-BASE, STEP, TOTAL, OFFSET, N_FAST, N_FACTS = 0, 1, 2, 3, 4, 5  # columns of `facts`
+BASE, STEP, TOTAL, OFFSET, N_FAST, LEAST, MOST, N_FACTS = range(8)  # columns of `facts`
 CHUNK, MARKED = np.uint64(128), np.uint64(64)  # codes whose least bound is compared at a time; codes of one mark
 ROOM = np.uint64(160)  # bounds of a chunk and of the whole vectors around it
 _SLACK = 1e-6  # relative; covers the rounding of distances to float32
@@ -35,38 +36,49 @@ LOW, _TOP = np.uint64(0xFFFFFFFF), np.uint32(1 << 31)
 def prepare(vectors, offsets, signs, sizes, planes, tiers, facts):
     """Signs, sizes, planes, tiers and facts of each query from α∘q (n, bits) and Σ α_k |q_k| (n,)."""
     for row in range(len(vectors)):
-        total, most, least, n_used = 0.0, 0.0, np.inf, 0
+        total, most, least = 0.0, 0.0, np.inf
         for bit in range(vectors.shape[1]):
             value = vectors[row, bit]
             if value > 0:
                 signs[row, bit >> 6] |= ONE << np.uint64(bit & 63)
             size = abs(value)
             sizes[row, bit] = size
+            total += size
+            most = max(most, size)
             if size > 0:
-                total += size
-                most = max(most, size)
                 least = min(least, size)
-                n_used += 1
         facts[row, OFFSET], facts[row, TOTAL] = offsets[row], total
         facts[row, BASE] = (offsets[row] - total) * 0.5
-        if n_used == 0 or total - n_used * least <= _ALMOST_EQUAL * total:
-            facts[row, STEP], facts[row, N_FAST] = least if n_used else 1.0, 1
-            for bit in range(vectors.shape[1]):
-                if sizes[row, bit] > 0:
-                    planes[row, 0, bit >> 6] |= ONE << np.uint64(bit & 63)
-            for word in range(signs.shape[1]):
-                tiers[row, 0, word] = planes[row, 0, word]
-            continue
-        step = _best_step(sizes[row], most)
-        facts[row, STEP], facts[row, N_FAST] = step, FAST
-        for bit in range(vectors.shape[1]):
-            level = np.int64(min(63.0, sizes[row, bit] / step * 8))
-            mark, word = ONE << np.uint64(bit & 63), bit >> 6
-            for plane in range(PLANES):
-                if level >> (PLANES - 1 - plane) & 1:
-                    planes[row, plane, word] |= mark
-            for tier in range(level >> FAST):
-                tiers[row, tier, word] |= mark
+        facts[row, LEAST] = least if most > 0 else 1.0
+        _grade(row, most, sizes, planes, tiers, facts)
+
+
+@loop
+def _grade(row, most, sizes, planes, tiers, facts):
+    """Levels of one query for sizes of at most `most`; dearer bits count as that much."""
+    planes[row], tiers[row] = ZERO, ZERO
+    total, n_used, least = 0.0, 0, facts[row, LEAST]
+    for bit in range(sizes.shape[1]):
+        total += min(sizes[row, bit], most)
+        n_used += sizes[row, bit] > 0
+    facts[row, MOST] = most
+    if total - n_used * least <= _ALMOST_EQUAL * total:
+        facts[row, STEP], facts[row, N_FAST] = least, 1
+        for bit in range(sizes.shape[1]):
+            if sizes[row, bit] > 0:
+                planes[row, 0, bit >> 6] |= ONE << np.uint64(bit & 63)
+        tiers[row, 0] = planes[row, 0]
+        return
+    step = _best_step(sizes[row], most)
+    facts[row, STEP], facts[row, N_FAST] = step, FAST
+    for bit in range(sizes.shape[1]):
+        level = np.int64(min(63.0, min(sizes[row, bit], most) / step * 8))
+        mark, word = ONE << np.uint64(bit & 63), bit >> 6
+        for plane in range(PLANES):
+            if level >> (PLANES - 1 - plane) & 1:
+                planes[row, plane, word] |= mark
+        for tier in range(level >> FAST):
+            tiers[row, tier, word] |= mark
 
 
 @loop
@@ -77,11 +89,22 @@ def _best_step(sizes, most):
     for _ in range(10):
         left = 0.0
         for bit in range(len(sizes)):
-            left += sizes[bit] - step * min(TIERS, np.int64(sizes[bit] / step))
+            size = min(sizes[bit], most)
+            left += size - step * min(TIERS, np.int64(size / step))
         if left < best_left:
             best, best_left = step, left
         step *= 0.7071067811865476
     return best
+
+
+@loop
+def grade_for(row, distance, sizes, planes, tiers, facts):
+    """New levels where results lie much nearer than the dearest bit weighs, so that cheap bits tell codes apart."""
+    beyond = max(distance - facts[row, BASE], 0.0)
+    if 2 * beyond >= facts[row, MOST] or facts[row, MOST] <= facts[row, LEAST]:
+        return False
+    _grade(row, max(1.25 * beyond, facts[row, LEAST]), sizes, planes, tiers, facts)
+    return True
 
 
 @part
@@ -295,14 +318,24 @@ def set_limits(key, row, facts, limits, number, bits):
     limits[row, 0], limits[row, 1] = limit_at(distance, row, facts, 1.0), limit_at(distance, row, facts, parts)
 
 
+@part
+def grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits):
+    """New levels for a query if its results so far call for them."""
+    if heaps[row, 0] != MISSING:
+        distance = _key_distance(heaps[row, 0], number, bits)
+        if grade_for(row, distance, sizes, planes, tiers, facts):
+            set_limits(heaps[row, 0], row, facts, limits, number, bits)
+
+
 @loop
-def nearest_in_order(words, signs, sizes, planes, facts, heaps, at_once):
+def nearest_in_order(words, signs, sizes, planes, tiers, facts, heaps, at_once):
     """Fill the heaps (n, k) of all queries with the nearest of all codes, `at_once` codes after the other."""
     limits, bounds, number = np.full((len(heaps), 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
     bits, n_items = number.view(np.uint32), np.uint64(words.shape[1])
     for first in range(ZERO, n_items, np.uint64(at_once)):
         last = min(n_items, first + np.uint64(at_once))
         for row in range(len(heaps)):
+            grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
             many = facts[row, N_FAST] > 1
             start = next_near(words, first, last, row, signs, planes, many, limits[row, 0], bounds)
             while start < last:

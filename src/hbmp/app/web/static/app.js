@@ -193,19 +193,24 @@ async function search() {
   $("n-bits-shown").textContent = `${n_bits} of ${info.n_bits}`;
   running?.abort();
   running = new AbortController();
+  const { signal } = running;
   const started = performance.now();
+  const late = setTimeout(() => { $("results").setAttribute("aria-busy", "true"); showStatus("Searching…"); }, 300);
   try {
     const k = Math.min(Number($("k").value), info.max_k);
     const mode = checked("mode");
     const body = { ...query, n_bits, k, mode: mode === "cosine" ? "weighted" : mode };
     if (mode === "cosine") body.rescore = Math.min(Math.max(100, 10 * k), 10 * info.max_k);
     if (where()) body.where = where();
-    const answer = await post("search", body, running.signal);
+    const answer = await post("search", body, signal);
     showBits(answer);
     showResults($("results"), answer.results, info, answer.metric, (id) => { searchItem(id); scrollTo({ top: 0, behavior: "smooth" }); });
     showLatency(answer, performance.now() - started);
   } catch (error) {
     if (error.name !== "AbortError") { showStatus(error.message, true); $("results").replaceChildren(); }
+  } finally {
+    clearTimeout(late);
+    if (running?.signal === signal) $("results").removeAttribute("aria-busy");
   }
 }
 

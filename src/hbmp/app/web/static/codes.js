@@ -26,7 +26,7 @@ function drawCodes() {
   if (data.sampled) notes.push(`Their codes are majorities over ${data.sampled.toLocaleString("en")} of the items.`);
   if (unknown.length) notes.push(`${unknown.length} classes of the database are not in the code book: ${unknown.slice(0, 12).join(", ")}${unknown.length > 12 ? ", …" : ""}.`);
   const longest = Math.max(3, ...data.names.map((name) => name.length));
-  $("codes").style.setProperty("--axis", `min(${(longest * 0.6 + 0.8).toFixed(1)}em, ${innerWidth < 560 ? 12 : 18}em)`);
+  $("codes").style.setProperty("--axis", `min(${(longest * 0.6 + 0.8).toFixed(1)}em, ${innerWidth < 560 ? 16 : 18}em)`);
   $("codes-note").textContent = notes.join(" ");
   const first = data.first_results;
   $("first-results").textContent = first ? `${first} Measured by searching a sample of the items among the others.` : "";
@@ -150,8 +150,9 @@ function drawBook() {
     return element("div", { class: "entry" }, element("span", { class: "name", title: data.names[place] }, data.names[place]), bits);
   });
   const book = $("card-book").querySelector(".book");
+  $("card-book").querySelector("p").textContent = `${data.codes.length} codes, one per row; one column per bit.`;
   const longest = Math.max(7, ...data.names.map((name) => name.length));
-  book.style.setProperty("--names", `min(${Math.ceil(longest * 0.62)}em, 34%)`);
+  book.style.setProperty("--names", `min(${Math.ceil(longest * 0.68)}em, 34%)`);
   book.replaceChildren(head, ...rows);
 }
 

@@ -47,7 +47,7 @@ function facts(found, title, info) {
   const { title: titled, text, link } = info.shown;
   const parts = [];
   if (found.label !== null && found.label !== title) parts.push(element("span", { class: "chip" }, found.label));
-  const others = Object.entries(found.payload).filter(([name, value]) => ![titled, text, link].includes(name) && value !== null && typeof value !== "object" && !name.startsWith("_"));
+  const others = Object.entries(found.payload).filter(([name, value]) => ![titled, text, link].includes(name) && value !== null && typeof value !== "object" && !name.startsWith("_") && String(value) !== found.label);
   for (const [name, value] of others.slice(0, MOST_FACTS)) {
     parts.push(element("span", { class: "fact" }, element("i", {}, `${name} `), fact(value)));
   }
