@@ -17,6 +17,7 @@ from hbmp.index.intrinsics import loop, lowest, ones, part
 from hbmp.index.loops import (
     HALF,
     MARKED,
+    MOST,
     N_FAST,
     NO_LIMIT,
     ONE,
@@ -31,6 +32,7 @@ from hbmp.index.loops import (
     near_marks,
     next_near,
     offer,
+    set_limits,
 )
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -79,16 +81,17 @@ def tally(words, numbers, set_bits, counts):
 
 
 @loop
-def measure(words, centres, numbers, weights, distances):
-    """The weighted distance of every code (W, n) from its own centre (W, m)."""
+def measure(words, centres, numbers, weights, mask, distances, weighted):
+    """How far every code (W, n) is from its own centre (W, m): in bits under a mask, and by weights."""
     for item in range(words.shape[1]):
-        distance = 0.0
+        n_masked, total = ZERO, 0.0
         for word in range(words.shape[0]):
             left = words[word, item] ^ centres[word, numbers[item]]
+            n_masked += ones(left & mask[word])
             while left != ZERO:
-                distance += weights[word * 64 + np.int64(lowest(left))]
+                total += weights[word * 64 + np.int64(lowest(left))]
                 left &= left - ONE
-        distances[item] = distance
+        distances[item], weighted[item] = n_masked, total
 
 
 @part
@@ -169,6 +172,8 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
     limits, bounds, number = np.full((n_queries, 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
     counts, steps, closest = np.empty(n_balls, np.uint64), np.empty(_TILE, np.uint64), np.empty(n_queries, np.uint64)
     stretches, bits = np.empty(n_queries), number.view(np.uint32)
+    # Balls whose codes differ in dear bits are ruled out by the first levels, others by levels that are chosen anew.
+    first_planes, first_tiers, first_facts, first_limits = planes.copy(), tiers.copy(), facts.copy(), limits.copy()
     for row in range(n_queries):
         closest[row] = _closest_ball(centres, mask, row, signs, tiers, counts)
         stretches[row] = _stretch(row, sizes, weights)
@@ -180,8 +185,12 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
             if turn > 0:
                 first = np.uint64(turn - 1) * _TILE
                 last = min(n_balls, first + _TILE)
-                chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts,
-                                     stretches[row], limits, counts, steps)  # fmt: skip
+                set_limits(heaps[row, 0], row, first_facts, first_limits, number, bits)
+                chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, first_planes, first_tiers,
+                                     first_facts, stretches[row], first_limits, counts, steps)  # fmt: skip
+                if chosen != ZERO and stretches[row] > 0 and facts[row, MOST] < first_facts[row, MOST]:
+                    chosen &= _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts,
+                                          stretches[row], limits, counts, steps)  # fmt: skip
             while chosen != ZERO:
                 ball = first + lowest(chosen)
                 chosen &= chosen - ONE

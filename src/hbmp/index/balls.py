@@ -5,7 +5,7 @@
     r   reaches   the largest weighted distance of a code of a ball from its centre
 
 Every code joins its nearest centre. The codes of one centre are sorted by their weighted distance from it and cut into
-balls of at most 256, so inner balls are small. The mask leaves out bits of little weight: they would widen the balls
+balls of at most 256, so inner balls are small. The mask leaves out bits of little weight: they would widen the radii
 and hardly move a distance. Balls only speed a search up: its results do not depend on them.
 """
 
@@ -52,10 +52,11 @@ class Balls:
         weights, mask = np.zeros(64 * n_words), heavy_bits(vectors, n_words)
         weights[: vectors.shape[1]] = np.abs(vectors).mean(axis=0)
         n_centres = max(1, min(_MOST_CENTRES, n_items // _CODES_PER_CENTRE))
-        centres = _majority_centres(words, n_centres, mask)
+        used = as_words(np.packbits(weights > 0, bitorder="little")[None])[:, 0].copy()
+        centres = _majority_centres(words, n_centres, used)
         numbers, distances, weighted = (np.empty(n_items, kind) for kind in (np.int32, np.int32, np.float64))
-        ball_loops.assign(words, centres, mask, numbers, distances)
-        ball_loops.measure(words, centres, numbers, weights, weighted)
+        ball_loops.assign(words, centres, used, numbers, distances)
+        ball_loops.measure(words, centres, numbers, weights, mask, distances, weighted)
         order = np.lexsort((weighted, numbers)).astype(np.uint32)
         numbers = numbers[order]
         first = np.flatnonzero(np.diff(numbers, prepend=-1))

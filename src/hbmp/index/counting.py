@@ -130,12 +130,12 @@ def _within(balls: Balls, queries: Prepared, row: int, radius: float) -> NDArray
     from hbmp.index import ball_loops, loops
 
     signs, sizes, planes, tiers, facts = queries
-    loops.grade_for(row, radius, sizes, planes, tiers, facts)
     spans = np.array([[0, balls.words.shape[1]]])
     if len(balls.order):
         near = np.empty(len(balls), bool)
         ball_loops.near_balls(*_fields(balls)[3:], *queries, radius, row, near)
         spans = np.stack([balls.starts[:-1], balls.starts[1:]], axis=1)[near]
+    loops.grade_for(row, radius, sizes, planes, tiers, facts)
 
     def search(found: NDArray[np.uint64]) -> int:
         n_found = 0

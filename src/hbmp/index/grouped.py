@@ -25,6 +25,7 @@ MISSING = np.iinfo(np.uint64).max
 _SAMPLE = 8192
 _REPEATED = 0.1  # of a sample; with fewer repetitions the groups would save too little
 _KEYS_AT_ONCE = 1 << 21
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Groups:
@@ -41,10 +42,12 @@ class Groups:
     @classmethod
     def of(cls, rows: NDArray[np.uint8]) -> Groups | None:
         """The groups of packed codes (n, n_bytes), or None where few codes repeat."""
-        sample = np.unique(_fingerprints(rows[:: max(1, len(rows) // _SAMPLE)][:_SAMPLE]))
-        if len(sample) > (1 - _REPEATED) * min(len(rows), _SAMPLE):
-            return None
         fingerprints = _fingerprints(rows)
+        # All items of some codes, so that the sample repeats as much as the whole does.
+        chosen = (fingerprints * _MIXER >> np.uint64(40)) % np.uint64(max(1, len(rows) // _SAMPLE)) == 0
+        sample = fingerprints[chosen]
+        if len(np.unique(sample)) > (1 - _REPEATED) * len(sample):
+            return None
         order = np.argsort(fingerprints, kind="stable")
         fingerprints = fingerprints[order]
         begins = np.flatnonzero(np.concatenate([[True], fingerprints[1:] != fingerprints[:-1]]))
@@ -109,5 +112,5 @@ def _fingerprints(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
     words = words.view(np.uint64)
     mixed = words[:, 0].copy()
     for word in range(1, n_words):
-        mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0x9E3779B97F4A7C15) + words[:, word]
+        mixed = (mixed ^ mixed >> np.uint64(29)) * _MIXER + words[:, word]
     return mixed
