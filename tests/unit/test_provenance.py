@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 import hbmp
-from hbmp.experiments import Cell, provenance, run, running, store
+from hbmp.experiments import Cell, provenance, records, run, running, store
 
 SMALL = {"train_per_class": 10, "query_per_class": 4}
 CODE = """
@@ -84,7 +84,7 @@ def test_every_line_carries_its_source_and_its_resolved_settings(tmp_path, monke
     assert record["plan"] is None
     method = hbmp.get_method("lsh")(8)
     method.plan_ = {"function": "kernel", "bits": 8}
-    assert running.made_by(method, cell, "cpu")["plan"] == method.plan_
+    assert records.made_by(method, cell, "cpu")["plan"] == method.plan_
 
 
 def test_the_commit_is_that_of_this_package_alone(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ import numpy as np
 from hbmp import hamming
 from hbmp._core.device import pick_device
 from hbmp._core.files import beside
-from hbmp.experiments import provenance, running, store
+from hbmp.experiments import provenance, records, running, store
 from hbmp.experiments.cells import Cell, Place
 from hbmp.experiments.codes import Codes
 from hbmp.experiments.running import Folder
@@ -137,7 +137,7 @@ def run_queue(
                 if keep_codes:
                     save_codes(Path(results) / "codes" / f"{whole.key}.npz", codes, place.split)
                 for cell in members:
-                    mine, origin = running.cut(codes, method, cell), running.made_by(method, cell, device)
+                    mine, origin = running.cut(codes, method, cell), records.made_by(method, cell, device)
                     future = pool.submit(_score, cell, mine, origin, results, data_dir)
                     future.add_done_callback(partial(_show_score, cell, show))
                     scored.append((cell, future))
@@ -218,7 +218,7 @@ def _work(cell: Cell, place: Place) -> float:
 
 def _score(cell: Cell, codes: Codes, origin: Record, results: Folder, data_dir: Folder | None) -> dict[str, float]:
     """Score codes in a separate process and write the line."""
-    record = running.record(cell, Place(cell, data_dir), codes, origin)
+    record = records.record(cell, Place(cell, data_dir), codes, origin)
     store.append(Path(results) / f"{cell.protocol}.jsonl", record)
     scores: dict[str, float] = record["scores"]
     return scores
