@@ -39,7 +39,7 @@ def test_every_quickstart_is_short_and_shows_its_output(name):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     section = re.search(rf"^### {name}\n(.*?)^##", text, flags=re.S | re.M)[1]
     found = blocks(section)
-    assert found[-1].shown
+    assert found[-1].place
     assert all(len(block.code.split()) > 3 and block.code.count("\n") < 10 for block in found)
 
 
