@@ -1,7 +1,7 @@
 """A layer of two parts of scores, of which the second is computed in every few training steps only.
 
 Hundreds of label scores beside 32 bits would take most of a training, and they need fewer steps than bits. A loss
-requests for this by an attribute `occasional`; in the steps between it is called with the first scores alone.
+requests this through an attribute `occasional`; in the other steps it is called with the first scores alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any function of one's own that maps a list of texts, or images, to vectors.
+"""A user-defined function that maps a list of texts, or images, to vectors.
 
 Models never hold code: a saved model keeps the name of the function alone, and the function must be passed when it is
 loaded again, `hbmp.load(path, module=function)`. A name in a file is not imported, because that would run whatever it

@@ -103,7 +103,9 @@ class CroVCA(DeepHasher):
     function_ : HashFunction
         The fitted hash function.
 
-    Notes ----- The publication was not available; this is an interpretation of its outline. Readings that were chosen:
+    Notes
+    -----
+    The publication was not available; this is an interpretation of its outline. Choices made:
     the rate is of logits of length 1 and is counted per bit, and the partner of a labelled sample is drawn from the
     batch. λ and ε are our own. Features have no images behind them, so that a view of features leaves numbers out.
 

@@ -90,7 +90,7 @@ class _NestedLoss(nn.Module):
 
 
 class NHL(DeepHasher):
-    """Nested hash layer: one code whose prefixes of 8, 16, 32 … bits are codes of their own.
+    """Nested hash layer: one code whose prefixes of 8, 16, 32 … bits are codes too.
 
     Parameters
     ----------
@@ -121,7 +121,9 @@ class NHL(DeepHasher):
     function_ : HashFunction
         The fitted hash function.
 
-    Notes ----- The publication was not available; this is an interpretation of its outline. Readings that were chosen:
+    Notes
+    -----
+    The publication was not available; this is an interpretation of its outline. Choices made:
     weights compare the sizes of gradients on the shortest prefix, and similarities are cosines of scores over the pairs
     of a batch.
 

@@ -126,7 +126,7 @@ class OH(DeepHasher):
     Notes
     -----
     The formulas follow the abstract of the publication and the program that its authors released; the text of the
-    publication was not at hand. `y` is not used.
+    publication was not available. `y` is not used.
 
     Departs from the released program: there is no second encoder with averaged weights, and the latest vectors of all
     training samples, a sample's own left out, replace a queue of the latest 4,096. Continuous vectors have 128 numbers

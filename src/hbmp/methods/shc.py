@@ -91,7 +91,9 @@ class SHC(DeepHasher):
     function_ : HashFunction
         The fitted hash function.
 
-    Notes ----- The publication was not available; this is an interpretation of its outline. Readings that were chosen:
+    Notes
+    -----
+    The publication was not available; this is an interpretation of its outline. Choices made:
     similarity is the cosine of mean logits, the least distance is the Gilbert–Varshamov distance, and the loss towards
     the centres is the one of MDSH. Flips of single bits under a growing penalty replace the relaxed optimisation.
 

@@ -1,4 +1,4 @@
-"""Whether codes tell items apart: how many differ, whether first results tie, whether an item finds itself.
+"""How well codes distinguish items: distinct codes, tied first results, items that find themselves.
 
 Class codes can score a perfect mAP with one code per class. These measures show it.
 """
@@ -44,7 +44,7 @@ def tied_share(
     database_codes : array of shape (n_database, n_bits)
         Signs.
     k : int, default=10
-        Number of results; the whole database where it is smaller.
+        Number of results, or the whole database if it is smaller.
     bit_weights : array of shape (n_bits,), default=None
         Weights of the Hamming distance.
 
@@ -77,7 +77,7 @@ def self_first_share(codes: ArrayLike, vectors: ArrayLike | None = None) -> floa
         Signs of the indexed items, in database order.
     vectors : array of shape (n, d), default=None
         The original vectors. If given, an item also counts as found where the first item of its code has the same
-        vector, since no code can tell the two apart.
+        vector, since no code can distinguish them.
 
     Examples
     --------

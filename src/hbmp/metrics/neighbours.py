@@ -33,7 +33,7 @@ class Nearest:
     Parameters
     ----------
     query_vectors, database_vectors : array of shape (n, d)
-        The original vectors. Neighbours lie near by cosine; a vector of zeros has cosine 0 with all.
+        The original vectors. Neighbours are near by cosine; a vector of zeros has cosine 0 with all others.
     query_labels, database_labels : array of shape (n,) or (n, c), default=None
         Classes, or 0/1 label matrices. If given, only items that share a label with the query are its neighbours.
     levels : sequence of int, default=(10,)

@@ -16,7 +16,8 @@ class Cifar1(Protocol):
     query_per_class : int, default=100
         Queries per class.
     normalize : bool, default=False
-        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
+        Whether to subtract the training mean from the features and scale them to unit length, as in the paper's
+        released code.
 
     Examples
     --------

@@ -14,7 +14,8 @@ class Cifar2(Protocol):
     query_per_class : int, default=1000
         Queries per class.
     normalize : bool, default=False
-        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
+        Whether to subtract the training mean from the features and scale them to unit length, as in the paper's
+        released code.
 
     Examples
     --------

@@ -18,7 +18,8 @@ class ImageNet100(Protocol):
     query_per_class : int, default=50
         Queries per class, if the data have no lists.
     normalize : bool, default=False
-        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
+        Whether to subtract the training mean from the features and scale them to unit length, as in the paper's
+        released code.
 
     Examples
     --------

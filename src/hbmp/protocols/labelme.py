@@ -100,7 +100,7 @@ class LabelMe(Protocol):
         return Split(train=train, query=query, database=all_but(n_rows, query))
 
     def features(self, data: Data, split: Split) -> NDArray[Any]:
-        """Features less the training mean, scaled to unit length; unchanged without `normalize`.
+        """Features minus the training mean, scaled to unit length; unchanged without `normalize`.
 
         Parameters
         ----------

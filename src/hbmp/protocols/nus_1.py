@@ -25,7 +25,8 @@ class Nus1(_FrequentConcepts):
     n_concepts : int, default=21
         Number of most frequent concepts that count.
     normalize : bool, default=False
-        Whether features are taken less the training mean and scaled to unit length, as in the paper's released code.
+        Whether to subtract the training mean from the features and scale them to unit length, as in the paper's
+        released code.
 
     Examples
     --------

@@ -14,7 +14,7 @@ class VOC2007(Protocol):
     Parameters
     ----------
     database : {"train", "val"}, default="train"
-        What is searched; "val" holds no training image.
+        The database; "val" contains no training image.
     n_query : int, default=500
         With "val", how many images are drawn as queries.
 

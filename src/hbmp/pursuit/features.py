@@ -56,7 +56,7 @@ def choose_codes(
     sweeps: int = _SWEEPS,
     radial: tuple[RadialTerms, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Codes that no flip of one bit betters, as floats: bits are set one by one until none changes.
+    """Codes that no flip of one bit improves, as floats: bits are set one by one until none changes.
 
     start: codes to begin from, the signs of the scores by default.
     radial: the radial term and the targets of the rows' own scores
@@ -76,7 +76,7 @@ def refine(
     tol: float = 0.0,
     radial: Radial | None = None,
 ) -> tuple[np.ndarray, list[float]]:
-    """(atoms, what share of the points' squared length is not rebuilt, at the start and after each iteration).
+    """(atoms, share of the squared length of the points that is not reconstructed, before and after each iteration).
 
     tol: stop when an iteration lowers that share by less than this fraction of it; by default never
     """

@@ -82,7 +82,7 @@ class HeldResidual:
         return self.values
 
     def forget(self, position: int) -> None:
-        """Put back what a direction explains, because its signs are about to change."""
+        """Remove a direction from the fit, because its signs are about to change."""
         if position < len(self._weights):
             back = np.zeros(len(self._weights))
             back[position] = -self._weights[position]
@@ -214,7 +214,7 @@ class Fit:
 
     @property
     def has_matrix(self) -> bool:
-        """Whether A is at hand as a matrix."""
+        """Whether A is available as a matrix."""
         return self.operator.n_items <= SMALL_ITEMS or self.is_held
 
     @property
@@ -224,11 +224,11 @@ class Fit:
 
     @property
     def steps_at_once(self) -> int:
-        """Products that a search may spend on flipping many signs together; none beside flips by machine code."""
+        """Products that a search may spend on flipping many signs together; none if compiled code makes the flips."""
         return 0 if self.is_held else self.operator.steps_at_once
 
     def matrix(self) -> np.ndarray | None:
-        """A as a matrix if it is at hand, else None."""
+        """A as a matrix if available, else None."""
         if self._small is None and self.is_held:
             if self._held is None:
                 affinity = self.operator.block(slice(None)) * self._c.dtype.type(self.scale)

@@ -101,7 +101,7 @@ def infer_codes(
 
     Examples
     --------
-    Three classes, of which the first two are alike: their codes differ less than the others.
+    Three classes, of which the first two are similar: their codes differ in fewer bits than the others.
 
     >>> import numpy as np
     >>> import hbmp

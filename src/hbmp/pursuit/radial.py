@@ -13,7 +13,8 @@ the choice of a code pays, beside the squared error,
     f    (1 - D)², the best of several powers on training rows
 
 Rebuilt vectors are least-squares estimates, so the mean of y·ŷ is 1 - D of the mean squared length. That gives the
-constant, ½ - D of it. Coarse codes say little about lengths, so the origin and the whole term fade by f.
+constant, ½ - D of it. Coarse codes contain little information about lengths, so the origin and the whole term fade by
+f.
 
 Reference: Guo et al., Accelerating Large-Scale Inference with Anisotropic Vector Quantization, ICML 2020: errors along
 the row weigh more.

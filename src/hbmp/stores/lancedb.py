@@ -39,7 +39,7 @@ class LanceDB(Store):
     table : str, default="hbmp_codes"
         Name of the table; created if it does not exist.
     columns : mapping of str to type, default=None
-        Columns beside the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
+        Columns in addition to the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
 
     Attributes
     ----------

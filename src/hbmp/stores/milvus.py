@@ -57,7 +57,7 @@ class Milvus(Store):
     index : {"flat", "ivf", "hnsw"}, default="flat"
         "flat" compares with every code; "ivf" and "hnsw" are approximate and need a cluster.
     columns : mapping of str to type, default=None
-        Columns beside the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
+        Columns in addition to the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
     timeout : float, default=60.0
         Largest number of seconds per request.
 

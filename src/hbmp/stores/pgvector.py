@@ -49,7 +49,7 @@ class PGVector(Store):
     index : {"hnsw", "flat"}, default="hnsw"
         "hnsw" searches a graph, approximately; "flat" reads the whole table, exactly.
     columns : mapping of str to type, default=None
-        Columns beside the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
+        Columns in addition to the codes, such as ``{"brand": str}``; see `add` and the `where` of `search`.
     connect_timeout : int, default=5
         Largest number of seconds to connect.
 

@@ -10,9 +10,9 @@ Log-odds measure how certain a bit is, but relevance depends on which items shar
     ψ      log-odds of bits      (m, bits)
     q      scores                (m, bits)       ψ + ρ p V where that has the sign of ψ, a thousandth of ψ elsewhere
 
-V b is the best linear guess at the labels behind a code b, so that p V b is the number of labels that a query shares
-with it, to expect. ρ makes both parts equally large on average. Its signs are the signs of ψ: a query has the code of
-its item.
+V b is the best linear estimate of the labels of an item with code b, so that p V b is the expected number of labels
+that a query shares with it. ρ makes both parts equally large on average. The scores have the signs of ψ, so that a
+query has the code of its item.
 
 Past the paper (docs/beyond-the-paper.md).
 """

@@ -63,7 +63,7 @@ def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False)
 
 
 def shrink(weights: np.ndarray, share: float) -> np.ndarray:
-    """Weights between equal ones and these; the equal ones are their mean, or that of their sizes where it is not
+    """Weights between equal ones and these; the equal ones are their mean, or the mean of their sizes where it is not
     positive, because a distance must grow with every bit that differs."""
     level = weights.mean()
     if level <= 0:

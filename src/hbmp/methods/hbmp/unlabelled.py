@@ -1,6 +1,6 @@
 """Codes without labels: features on principal axes, rebuilt from bits (HBMP, y=None).
 
-Squared error over all pairs rewards the coarse structure of the data, and near pairs are what a search is asked for.
+Squared error over all pairs rewards the coarse structure of the data, but a search depends on near pairs.
 So the bits rebuild the features themselves, Y = X on its leading principal axes. A gain above 1 lengthens axes of
 little variance λ: axis j is scaled by (λ_j/λ_1)^(-s/2), with s such that the n_bits-th axis gains as much on the first.
 
@@ -55,7 +55,7 @@ class Rebuilding(HashFunction):
         What real-valued queries rank by: distance, or inner product. They are the same for rows of unit length, and so
         is the cosine, for which rows are scaled to unit length first.
     n_iter : int, default=15
-        Most rounds of choosing codes and refitting atoms; fewer where they settle.
+        Maximum number of rounds of choosing codes and refitting atoms; fewer if they converge.
     max_rows : int, default=100_000
         More samples than this are drawn down to it for training.
     nested : bool, default=False
@@ -164,7 +164,7 @@ class Rebuilding(HashFunction):
         return in_parts(X, lambda rows: (rows - self.origin_) @ (self.decoder_.T * self.scale_), len(self.scale_))
 
     def rebuild(self, codes) -> np.ndarray:
-        """Feature vectors that codes stand for, float32 (n, n_features): compare them to queries by any distance."""
+        """Feature vectors that codes stand for, float32 (n, n_features): compare them with queries by any distance."""
         return self.mean_ + hamming.check_codes(codes, len(self.scale_)).astype(np.float32) @ self.decoder_
 
     def query_scores(self, X, bit_weights) -> np.ndarray:

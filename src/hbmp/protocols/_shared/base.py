@@ -172,7 +172,8 @@ class Protocol:
     measures : tuple of Measure
         The metrics; the first one is the protocol's own.
     normalize : bool
-        Whether features are taken less the training mean and scaled to unit length. A parameter of most protocols.
+        Whether to subtract the training mean from the features and scale them to unit length. A parameter of most
+        protocols.
 
     Examples
     --------
@@ -420,7 +421,7 @@ def ndcg_measures(cutoff: int | None = None) -> tuple[Measure, ...]:
 
 
 def centred_unit(features: NDArray[Any] | None, split: Split) -> NDArray[Any]:
-    """Features less the mean of the training rows, scaled to unit length, float32."""
+    """Features minus the mean of the training rows, scaled to unit length, float32."""
     rows = np.asarray(features, dtype=np.float32)
     centred: NDArray[Any] = rows - rows[split.train].mean(axis=0)
     centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)

@@ -44,14 +44,15 @@ class Store(ABC):
     n_bits : int
         Code length.
     columns : mapping of str to type, default=None
-        Columns beside the codes, such as ``{"brand": str, "price": float}``; kinds are str, int, float and bool.
+        Columns in addition to the codes, such as ``{"brand": str, "price": float}``; kinds are str, int, float and
+        bool.
 
     Attributes
     ----------
     n_bits : int
         Code length.
     columns : dict of str to type
-        Columns beside the codes.
+        Columns in addition to the codes.
     most_results : int or None
         Largest number of results per query, if the engine has a limit.
 
@@ -211,7 +212,7 @@ class Store(ABC):
         return ranked
 
     def close(self) -> None:
-        """Close the connection; the codes stay."""
+        """Close the connection; the codes remain in the store."""
         if self._open:
             self._open = False
             self._disconnect()

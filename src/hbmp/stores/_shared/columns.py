@@ -1,4 +1,4 @@
-"""Columns beside the codes: their kinds, their values, and conditions on them as SQL."""
+"""Columns in addition to the codes: their kinds, their values, and conditions on them as SQL."""
 
 from __future__ import annotations
 

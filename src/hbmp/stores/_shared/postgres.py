@@ -1,4 +1,4 @@
-"""What the pgvector store does on a PostgreSQL connection: connect, lock among writers, settings of a search, COPY."""
+"""PostgreSQL operations of the pgvector store: connect, lock among writers, settings of a search, COPY."""
 
 from __future__ import annotations
 
