@@ -101,11 +101,10 @@ def _forge_database(folder: Path, rng: np.random.Generator) -> Callable[[], Any]
             "vectors": ["number", "value"],
         }
         table = str(rng.choice(list(tables), p=[0.45, 0.1, 0.15, 0.2, 0.1]))
-        (row,) = (
-            db.execute(f"SELECT rowid FROM {table} ORDER BY random() LIMIT 1").fetchone()
-            if table not in ("meta", "files")
-            else (None,)
-        )
+        row = None
+        if table not in ("meta", "files"):
+            rows = db.execute(f"SELECT rowid FROM {table} ORDER BY rowid").fetchall()
+            row = rows[rng.integers(len(rows))][0]
         if table == "meta":
             facts = db.execute("SELECT name, value FROM meta").fetchall()
             name, value = facts[rng.integers(len(facts))]

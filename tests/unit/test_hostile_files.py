@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sqlite3
 import sys
 import tarfile
@@ -199,6 +200,24 @@ def test_blocks_that_cannot_be_are_refused(shop, column, value):
     forge(shop, "UPDATE blocks SET crc = ?", _crc(first, size, *(part or b"" for part in parts)))
     with pytest.raises(ValueError, match=r"shop\.db is damaged \(a block of codes cannot be read"):
         hbmp.Database.load(shop)
+
+
+def test_items_that_name_files_of_no_folder_are_refused(shop):
+    forge(shop, "UPDATE items SET file = 'a.png' WHERE number = 0")
+    with hbmp.Database.load(shop) as database, pytest.raises(ValueError, match="it names no folder of files"):
+        database.paths_of(["i0"])
+
+
+@pytest.mark.parametrize("change", [{"source": "shop"}, {"images": ["/"]}, {"images": {"beside": 3}}])
+def test_an_old_database_that_describes_itself_oddly_is_refused(change, tmp_path):
+    from hbmp._core.model_directory import digest
+
+    golden = Path(__file__).parents[1] / "golden" / "databases" / "format-2" / "features"
+    place = shutil.copytree(golden, tmp_path / "db")
+    described = {**json.loads((place / "database.json").read_text(encoding="utf-8")), **change}
+    (place / "database.json").write_text(json.dumps({**described, "sha256": digest(described)}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"db cannot be read as a database of an earlier version"):
+        hbmp.Database.load(place)
 
 
 @pytest.mark.parametrize("name", ["model/..", "model/../../out.txt", "model/", "model//etc/passwd", "model/.hidden"])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hbmp._core.filters import Where
+from hbmp._core.reading import reading
 from hbmp.database import folder, place
 from hbmp.database.building import Rows, fill
 from hbmp.database.database_file import DatabaseFile
@@ -239,21 +240,22 @@ class Database(Searchable):
             with store.transaction(writes=False):  # model and codes of one state
                 return cls(read_model(store, module), store, module=module)
         parts = folder.read(Path(path), module)
-        images = parts.described.get("images")
-        files = None if images is None else ItemFiles.restored(parts.items, images, Path(path))
-        store = DatabaseFile.create()
-        fill(
-            store,
-            parts.model,
-            Rows.of_codes(parts.index.codes(parts.items["ids"]), parts.index.n_bits),
-            path=None,
-            weights=parts.index.bit_weights,
-            ids=parts.items["ids"],
-            labels=parts.items.get("labels"),
-            label_names=[str(name) for name in parts.items.get("label_names", ())],
-            source=parts.described.get("source"),
-            files=files,
-        )
+        with reading(path, "a database of an earlier version", "make it again"):
+            images = parts.described.get("images")
+            files = None if images is None else ItemFiles.restored(parts.items, images, Path(path))
+            store = DatabaseFile.create()
+            fill(
+                store,
+                parts.model,
+                Rows.of_codes(parts.index.codes(parts.items["ids"]), parts.index.n_bits),
+                path=None,
+                weights=parts.index.bit_weights,
+                ids=parts.items["ids"],
+                labels=parts.items.get("labels"),
+                label_names=[str(name) for name in parts.items.get("label_names", ())],
+                source=parts.described.get("source"),
+                files=files,
+            )
         found = parts.described["format"]
         return cls(parts.model, store, fixed=f"{path} is a database of format {found}, which can only be read")
 

@@ -148,7 +148,12 @@ class Items:
         self._kept.pop("files", None)
 
     def _files_folder(self) -> Path:
-        return self._files.folder if self._files is not None else folder_of(self._contents.facts["images"], self.path)
+        if self._files is not None:
+            return self._files.folder
+        place = self._contents.facts["images"]
+        if place is None:
+            raise self._store.damaged("its items name files, and it names no folder of files")
+        return folder_of(place, self.path)
 
     def _file_names(self) -> list[str]:
         return [check_inside(name, self.path) for name in self._contents.column("file")]
