@@ -156,15 +156,16 @@ def _encoded(
 
 
 class _Reporting:
-    """A model that reports its progress as it encodes."""
+    """A model that reports its progress as it encodes; its first call is a sample, by which a run is recognised."""
 
     def __init__(self, model: Hasher, done: Callable[..., None]):
-        self._model, self._done = model, done
+        self._model, self._done, self._sampled = model, done, False
 
     def transform(self, X: Any) -> np.ndarray:
         """The codes of the model."""
         codes = self._model.transform(X)
-        self._done(len(codes))
+        self._done(len(codes) if self._sampled else 0)
+        self._sampled = True
         return codes
 
 

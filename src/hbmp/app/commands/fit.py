@@ -116,7 +116,8 @@ def run(options: argparse.Namespace) -> None:
     fitted = (
         f"{type(model).__name__} of {model.n_bits} bits, fitted on {len(rows):,} {kind} in {seconds:.1f} s{encoded}"
     )
-    print(f"{options.output}: {fitted}." + (f"\n\n{found.to_markdown()}" if found else ""))
+    scores = f"\n\n{found.to_markdown().removesuffix(found.caption)}{card} says how this was measured." if found else ""
+    print(f"{options.output}: {fitted}.{scores}")
 
 
 def kept(options: argparse.Namespace) -> str:

@@ -19,6 +19,7 @@ main p,.lead{max-width:46rem}figure{background:#fff;border-radius:8px;padding:.4
 figure svg,figure img{display:block;margin:0 auto}.sideways svg,.sideways img{min-width:34rem}
 .pair{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}
 code{font-size:.9em;overflow-wrap:anywhere}.jump{font-size:.88rem;margin:.4rem 0 1rem;line-height:1.9}
+.searches table{table-layout:fixed;width:100%}.searches td,.searches th{white-space:normal;overflow-wrap:anywhere}
 details,table{margin:.6rem 0}summary{cursor:pointer}b{font-weight:650}
 @media(prefers-color-scheme:dark){pre{background:#23282e;color:#e4e7eb}figure{background:#fff}}
 """
@@ -61,7 +62,8 @@ def _searches(shown: Shown) -> str:
         "descriptions with the same label. The first column of each table compares codes alone. The second ranks the "
         "50 nearest codes by their vectors. The last searches the vectors themselves."
     )
-    return f"<p>{html.escape(words)}</p>" + "".join(_search_table(each) for each in shown.searches)
+    tables = "".join(_search_table(each) for each in shown.searches)
+    return f"<p>{html.escape(words)}</p><div class=searches>{tables}</div>"
 
 
 def _search_table(search: SentenceSearch) -> str:
