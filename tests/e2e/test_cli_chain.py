@@ -73,7 +73,7 @@ def test_the_examples_of_the_help_pages_run_one_after_the_other_in_an_empty_dire
         "codes.npy: 1,797 codes",
         "digits-db: 1,797 items",
         "codes.csv: hex",
-        "3,591 items now",
+        "it now has 3,591 items",
     ):
         assert said in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"digits-16", "codes.npy", "digits-db", "codes.csv"}
