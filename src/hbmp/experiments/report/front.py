@@ -41,7 +41,8 @@ def _sentences(found: dict[str, Any]) -> list[str]:
     rabitq = near["RaBitQ 1, larger"]
     return [
         f"- **With labels, 4 bytes per text.** {found['labels']['texts']:,} texts of {classes} classes: mAP "
-        f"**{labels['hbmp']['map']:.2f}**. The best other hashing method has {labels[other]['map']:.2f} ({other}), a "
+        f"**{labels['hbmp']['map']:.2f}**. The best of {len(_hashing(labels))} other hashing methods has "
+        f"{labels[other]['map']:.2f} ({other}), a "
         f"classifier's {classes} probabilities {labels['classifier']['map']:.2f} in "
         f"{labels['classifier']['bytes']:,.0f} bytes, the floats by cosine {labels['floats, cosine']['map']:.2f} in "
         f"{labels['floats, cosine']['bytes']:,.0f} bytes.",
@@ -100,8 +101,12 @@ def _table(found: dict[str, Any]) -> str:
 
 
 def _best_hashing(labels: Scores) -> str:
-    codes = [name for name, row in labels.items() if name not in (*_NOT_HASHING, "hbmp") and not name.startswith("PQ")]
-    return max(codes, key=lambda name: labels[name]["map"])
+    return max(_hashing(labels), key=lambda name: labels[name]["map"])
+
+
+def _hashing(labels: Scores) -> list[str]:
+    """The other hashing methods."""
+    return [name for name in labels if name not in (*_NOT_HASHING, "hbmp") and not name.startswith("PQ")]
 
 
 def _means(rows: list[dict[str, Any]]) -> Scores:
