@@ -206,7 +206,11 @@ def test_pickles_are_never_read(tmp_path):
     [
         (np.zeros((3, 2)), np.zeros(4), "must have one row of each kind per item; found 4 rows of labels, 3 rows"),
         (np.zeros(3), np.zeros(3), r"Features must be an \(n, d\) array of numbers; .* shape \(3,\)"),
-        (np.zeros((3, 2)), np.full((3, 2), 2), r"Labels must be \(n,\) classes or an \(n, labels\) matrix of 0 and 1"),
+        (
+            np.zeros((3, 2)),
+            np.full((3, 2), 2),
+            r"Labels must be \(n,\) classes, as numbers or texts, or an \(n, labels\) matrix of 0 and 1",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_are_told(tmp_path, features, labels, sentence):

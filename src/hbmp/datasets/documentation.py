@@ -24,7 +24,7 @@ class Documentation(DataSet):
     --------
     >>> from hbmp import datasets
     >>> data = datasets.load("documentation")
-    >>> data.features.shape[1], sorted(set(data.labels))[0]
+    >>> data.features.shape[1], data.label_names[0]
     (256, 'numpy.f2py')
     """
 
