@@ -17,6 +17,7 @@ from hbmp.index.intrinsics import loop, lowest, ones, part
 from hbmp.index.loops import (
     HALF,
     MARKED,
+    MISSING,
     MOST,
     N_FAST,
     NO_LIMIT,
@@ -171,7 +172,7 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
     n_balls, n_queries = np.uint64(len(radii)), len(heaps)
     limits, bounds, number = np.full((n_queries, 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
     counts, steps, closest = np.empty(n_balls, np.uint64), np.empty(_TILE, np.uint64), np.empty(n_queries, np.uint64)
-    stretches, bits = np.empty(n_queries), number.view(np.uint32)
+    stretches, seen, bits = np.empty(n_queries), np.full(n_queries, MISSING), number.view(np.uint32)
     # Balls whose codes differ in dear bits are ruled out by the first levels, others by levels that are chosen anew.
     first_planes, first_tiers, first_facts, first_limits = planes.copy(), tiers.copy(), facts.copy(), limits.copy()
     for row in range(n_queries):
@@ -180,17 +181,20 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
     # The first turn takes the closest ball of each query, each further turn a tile of balls.
     for turn in range(1 + np.int64((n_balls + _TILE - ONE) // _TILE)):
         for row in range(n_queries):
-            grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
+            if heaps[row, 0] != seen[row]:
+                seen[row] = heaps[row, 0]
+                grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
+                set_limits(heaps[row, 0], row, first_facts, first_limits, number, bits)
             many, first, chosen = facts[row, N_FAST] > 1, closest[row], ONE
             if turn > 0:
                 first = np.uint64(turn - 1) * _TILE
                 last = min(n_balls, first + _TILE)
-                set_limits(heaps[row, 0], row, first_facts, first_limits, number, bits)
-                chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, first_planes, first_tiers,
-                                     first_facts, stretches[row], first_limits, counts, steps)  # fmt: skip
-                if chosen != ZERO and stretches[row] > 0 and facts[row, MOST] < first_facts[row, MOST]:
-                    chosen &= _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts,
-                                          stretches[row], limits, counts, steps)  # fmt: skip
+                chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts,
+                                     stretches[row], limits, counts, steps)  # fmt: skip
+                if chosen != ZERO and facts[row, MOST] < first_facts[row, MOST]:
+                    chosen &= _near_balls(first, last, row, centres, radii, reaches, mask, signs, first_planes,
+                                          first_tiers, first_facts, stretches[row], first_limits, counts,
+                                          steps)  # fmt: skip
             while chosen != ZERO:
                 ball = first + lowest(chosen)
                 chosen &= chosen - ONE
