@@ -236,38 +236,46 @@ _SINGLES = 40
 
 def table(result):
     """The results as Markdown: the speed of each engine at its fastest setting with enough recall."""
-    sets = [fact for fact in result["facts"] if fact["items"] == 1_000_000]
-    columns = [(fact["codes"], fact["jitter"], fact["queries"]) for fact in sets]
-    heads = [f"{codes}, {kind}" if jitter == 0.5 else f"{codes}, {kind}, jitter {jitter:g}" if jitter else codes
-             for codes, jitter, kind in columns]  # fmt: skip
-    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---|" * len(sets)]
-    lines += ["| distinct codes | " + " | ".join(f"{fact['distinct']:,}" for fact in sets) + " |"]
-    lines += [
-        "| bits to the 10th neighbour, median | "
-        + " | ".join(f"{fact['median_kth_distance']:g}" for fact in sets)
-        + " |"
+    machine = result["machine"]
+    lines = [
+        f"`python benchmarks/search_learned.py FOLDER` on one thread of {machine['cores']} shared cores, FAISS "
+        f"{machine['faiss']} ({machine['instructions']}), commit {machine['commit']}. Processor time relative to "
+        f"{YARDSTICK}, which searches without weights, k = 10; higher is better. An engine is shown at its fastest "
+        f"setting with recall {ENOUGH} or, in italics, at its highest recall.",
     ]
-    engines = list(dict.fromkeys(row["engine"] for row in result["rows"]))
-    for key, title in (("ratio", "batches of 512"), ("single_ratio", "one query at a time")):
-        lines += ["", f"| {title} | " + " | ".join(heads) + " |", "|---|" + "---|" * len(sets)]
-        for engine in engines:
-            lines.append(
-                f"| {engine} | " + " | ".join(_cell(result["rows"], engine, *each, key) for each in columns) + " |"
-            )
+    for n_items in sorted({fact["items"] for fact in result["facts"]}, reverse=True):
+        lines += ["", f"**{n_items:,} codes**", *_tables(result, n_items)]
     return "\n".join(lines)
 
 
+def _tables(result, n_items):
+    sets = [fact for fact in result["facts"] if fact["items"] == n_items]
+    columns = [(fact["codes"], fact["jitter"], fact["queries"]) for fact in sets]
+    heads = [f"{codes}, {kind}" if jitter == 0.5 else f"{codes}, {kind}, jitter {jitter:g}" if jitter else codes
+             for codes, jitter, kind in columns]  # fmt: skip
+    rows = [row for row in result["rows"] if row["items"] == n_items]
+    lines = ["", "| | " + " | ".join(heads) + " |", "|---|" + "---|" * len(sets)]
+    lines += ["| distinct codes | " + " | ".join(f"{fact['distinct']:,}" for fact in sets) + " |"]
+    distances = " | ".join(f"{fact['median_kth_distance']:g}" for fact in sets)
+    lines += [f"| bits to the 10th neighbour, median | {distances} |"]
+    for key, title in (("ratio", "batches of 512"), ("single_ratio", "one query at a time")):
+        lines += ["", f"| {title} | " + " | ".join(heads) + " |", "|---|" + "---|" * len(sets)]
+        for engine in dict.fromkeys(row["engine"] for row in rows):
+            lines.append(f"| {engine} | " + " | ".join(_cell(rows, engine, *each, key) for each in columns) + " |")
+    return lines
+
+
 def _cell(rows, engine, codes, jitter, queries, key):
-    """The best ratio at a recall of 0.99 or, in italics, what the setting with most recall reaches."""
-    some = [row for row in rows if (row["engine"], row["codes"], row["jitter"], row["queries"], row["items"])
-            == (engine, codes, jitter, queries, 1_000_000)]  # fmt: skip
+    """The best ratio at enough recall or, in italics, what the setting with most recall reaches."""
+    some = [row for row in rows if (row["engine"], row["codes"], row["jitter"], row["queries"])
+            == (engine, codes, jitter, queries)]  # fmt: skip
     enough = [row[key] for row in some if row["recall"] >= ENOUGH]
     if enough:
-        return f"{max(enough):.1f}"
+        return f"{max(enough):.3g}"
     if not some:
-        return ""
+        return "—"
     most = max(some, key=lambda row: row["recall"])
-    return f"*{most[key]:.1f} at {most['recall']:.2f}*"
+    return f"*{most[key]:.3g} at {most['recall']:.2f}*"
 
 
 def main():
