@@ -3,13 +3,14 @@
     python benchmarks/fits.py --output results/benchmark-fits.json
     python benchmarks/fits.py --methods hbmp itq --rows 5000
     python benchmarks/fits.py --output results/benchmark-fits.json --table    what is there, as docs/compare.md shows it
-    python benchmarks/fits.py --methods hbmp --peer orthohash --rows 4000 --classes 100
-    python benchmarks/fits.py --methods hbmp --peer orthohash --rows 4000 --labels 80
+    python benchmarks/fits.py --methods hbmp --peer orthohash --rows 4000 --classes 100 --output FILE
+    python benchmarks/fits.py --methods hbmp --peer orthohash --rows 4000 --labels 80 --output FILE
 
 Each method is fitted in a process of its own, one after the other, so that its peak of memory is its own. The features
 are made: ten classes, each around a few centres of its own in 64 directions, with noise in all 512. Times are also
 given as multiples of a peer's in the same run. Methods in the output already are not run again. With `--labels` the
-classes are sets of labels, four for each label. CPU time of all threads is what a busy machine can be compared by.
+classes are sets of labels, four for each label. CPU time of all threads is what a busy machine can be compared by. An
+output that was begun with other data keeps these under "more".
 """
 
 from __future__ import annotations
@@ -103,19 +104,28 @@ def main():
     setting |= {name: value for name, value in more.items() if value != parser.get_default(name)}
     path = Path(options.output) if options.output else None
     kept = json.loads(path.read_text()) if path and path.exists() else {"setting": setting, "methods": {}}
-    if kept["setting"] != setting:
-        parser.error(f"{path} was measured with {kept['setting']}; name another file.")
     if options.table:
         print(table(kept, options.peer))
         return
-    found = kept["methods"]
+    found = methods_of(kept, setting)
     for name in dict.fromkeys([options.peer, *options.methods]):
         if name not in found:
             found[name] = measured(name, options)
             if path:
-                about = {"machine": machine.describe("cpu"), "versions": machine.versions()}
-                path.write_text(json.dumps({"setting": setting, **about, "methods": found}, indent=1) + "\n")
+                kept = {"machine": machine.describe("cpu"), "versions": machine.versions(), **kept}
+                path.write_text(json.dumps(kept, indent=1) + "\n")
         print(line(name, found[name], options.peer, found[options.peer]), flush=True)
+
+
+def methods_of(kept: dict, setting: dict) -> dict:
+    """What was measured on data of this setting."""
+    if kept["setting"] == setting:
+        return kept["methods"]
+    for one in kept.setdefault("more", []):
+        if one["setting"] == setting:
+            return one["methods"]
+    kept["more"].append({"setting": setting, "methods": {}})
+    return kept["more"][-1]["methods"]
 
 
 def line(name: str, facts: dict, peer_name: str, peer: dict) -> str:
@@ -147,7 +157,22 @@ def table(kept: dict, peer_name: str = "itq") -> str:
         else:
             seconds = facts["seconds"]
             lines.append(f"| `{name}` | {seconds:.1f} | {seconds / peer:.1f} | {facts['peak_gb']:.1f} GB |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *ratios(kept.get("more", []))])
+
+
+def ratios(more: list[dict], ours: str = "hbmp", peer: str = "orthohash") -> list[str]:
+    """CPU time of a fit of HBMP over that of a method that trains the same function once."""
+    rows = []
+    for one in more:
+        setting, found = one["setting"], one["methods"]
+        if ours in found and peer in found:
+            spent = [found[name]["cpu_seconds"] for name in (ours, peer)]
+            what = f"{setting['labels']} labels" if "labels" in setting else f"{setting.get('classes', 10)} classes"
+            rows.append(
+                f"| {setting['rows']:,} | {what} | {spent[0]:.1f} | {spent[1]:.1f} | {spent[0] / spent[1]:.1f} |"
+            )
+    head = ["", f"| rows | labels | `{ours}`, CPU seconds | `{peer}` | ratio |", "|---:|:---|---:|---:|---:|"]
+    return [*head, *rows] if rows else []
 
 
 if __name__ == "__main__":
