@@ -55,6 +55,24 @@ def test_a_damaged_network_is_named(tmp_path):
             encoders.MiniLM(tmp_path, threads=1).encode(["a cat"])
 
 
+def test_a_network_of_missing_numbers_is_named(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    path = small_encoders.write_network(tmp_path) / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    table = next(one for one in model.graph.initializer if one.name == "table")
+    table.CopyFrom(onnx.numpy_helper.from_array(np.full((len(small_encoders.WORDS), 12), np.nan, np.float32), "table"))
+    onnx.save(model, path)
+    with pytest.raises(ValueError, match=r"model\.onnx cannot be read .* \(it gives infinite or missing numbers\)"):
+        encoders.MiniLM(tmp_path, threads=1).encode(["a cat"])
+
+
+@pytest.mark.parametrize("arrays", [{"rows": np.zeros(3, np.uint8)}, {"roles": np.zeros(3)}, {"roles": np.array("x")}])
+def test_a_split_without_roles_is_named(arrays, tmp_path):
+    np.savez(tmp_path / "split.npz", **arrays)
+    with pytest.raises(ValueError, match=r"split\.npz cannot be read as a split"):
+        hbmp.protocols.Split.load(tmp_path / "split.npz")
+
+
 # --- labels and tables --------------------------------------------------------------------------------------------
 
 

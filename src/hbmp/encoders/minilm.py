@@ -76,6 +76,8 @@ class MiniLM(Encoder):
             last, *_ = session.run(None, {value.name: inputs[value.name] for value in session.get_inputs()})
             mask = inputs["attention_mask"][:, :, None]
             means: NDArray[np.float32] = (last * mask).sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
+            if not np.isfinite(means).all():
+                raise ValueError("it gives infinite or missing numbers")
         return means
 
     def _loaded(self) -> Any:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from hbmp import metrics
 from hbmp._core.arrays import read_npz
 from hbmp._core.files import beside
+from hbmp._core.reading import reading
 from hbmp.datasets import Data
 
 GAINS = ("binary", "scaled", "shared")
@@ -93,8 +94,9 @@ class Split:
         Split
             The split.
         """
-        roles = read_npz(Path(path))["roles"]
-        return cls(*(np.flatnonzero(roles & role) for role in (1, 2, 4)))
+        arrays = read_npz(Path(path))
+        with reading(Path(path), "a split"):
+            return cls(*(np.flatnonzero(arrays["roles"] & role) for role in (1, 2, 4)))
 
 
 @dataclass(frozen=True)
