@@ -135,8 +135,12 @@ def summaries(lines: list[dict], seeds: list[int]) -> str:
 
 
 def _seeds_of(lines: list[dict], seeds: Iterable[int]) -> str:
-    """Seeds and methods of a table."""
-    names = list(dict.fromkeys(line["name"] for line in lines))
+    """Seeds and methods of a table, with the number of sets of methods that have fewer than others."""
+    sets: dict[str, set[str]] = {}
+    for line in lines:
+        sets.setdefault(line["name"], set()).add(line["set"])
+    most = max(map(len, sets.values()), default=0)
+    names = [name if len(found) == most else f"{name} ({len(found)} sets)" for name, found in sets.items()]
     listed = ", ".join(str(seed) for seed in seeds)
     return f"Seed{'s' * (listed.count(',') > 0)} {listed}; {', '.join(names)}."
 
