@@ -35,7 +35,7 @@ from hbmp.functions import Network
 from hbmp.functions._shared.encoder import folded
 from hbmp.functions._shared.hashing import Hashing
 from hbmp.functions._shared.image_batches import ImageBatches
-from hbmp.functions.network import _unmatched
+from hbmp.functions._shared.network_training import unmatched
 
 N_BITS = 32
 TARGETS = {"overhead": 0.03, "training": 6000, "encoding": 20000}  # the last two in images a second, on an H200
@@ -109,7 +109,7 @@ class Bench:
     def _step(self, batch: int, next_batch, compiled: bool):
         recipe = Recipe(epochs=1, batch_size=batch, precision="bf16" if self.cuda else "float32")
         run = TrainingRun(
-            self.module(N_BITS, compiled=compiled), range(10**6), code_loss("logistic"), recipe, 0, _unmatched
+            self.module(N_BITS, compiled=compiled), range(10**6), code_loss("logistic"), recipe, 0, unmatched
         )
         return lambda: run._take_step(*next_batch())
 
