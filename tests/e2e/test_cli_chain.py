@@ -55,6 +55,8 @@ CHAIN = """
 import shlex, sys
 from importlib import import_module
 from hbmp import cli
+from hbmp._core import progress
+progress.SECONDS_BETWEEN_LINES = float("inf")  # a busy machine may take more than ten seconds
 for verb in ("fit", "encode", "index", "search", "add", "remove", "evaluate", "export"):
     words = shlex.split(import_module(f"hbmp.app.commands.{verb}").EXAMPLE)[1:]
     status = cli.main(words + (sys.argv[1:] if verb == "fit" else []))
