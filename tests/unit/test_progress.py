@@ -35,6 +35,11 @@ class Recorder:
         return [position for _, position, _, _ in self.seen]
 
 
+@pytest.fixture(autouse=True)
+def no_lines_of_progress():
+    """Here lines are wanted."""
+
+
 @pytest.fixture
 def display(monkeypatch):
     recorder = Recorder()

@@ -69,7 +69,7 @@ class BitEncoder:
         cls, X: Any, y: Any, target: Target, plan: Plan, seed: int, weights: np.ndarray | None = None
     ) -> BitEncoder:
         """Train the plan's hash function on the target codes; weights: of the instances, of mean 1."""
-        with stage("hash function", until=0.95):
+        with stage("hash function", until=0.95 if plan.detail_bits else 1.0):
             encoder = cls.of_label_bits(X, y, target, plan, seed, weights)
         scores, features = encoder.read(X, bool(plan.detail_bits))
         odds = encoder.odds_of(scores)
