@@ -154,12 +154,12 @@ class Rebuilding(HashFunction):
         return in_parts(X, scores, len(self.scale_))
 
     def queries(self, X) -> np.ndarray:
-        """Scores of real-valued queries: the inner product of a query with what each bit adds to a rebuilt vector.
+        """Scores of real-valued queries; below full coupling these are the scores of `project`.
 
-        Their signs are not always the codes: bits that look at one another are wrong alone and right together. Models
-        saved before 1.0 have scores with the signs of their codes.
+        With full coupling they are inner products of a query with what each bit adds to a rebuilt vector, and their
+        signs are not always the codes: such bits are wrong alone and right together.
         """
-        if not hasattr(self, "layers_") and (self._coupling() < 1 or not getattr(self, "products_rank_", False)):
+        if self._coupling() < 1 or not (hasattr(self, "layers_") or getattr(self, "products_rank_", False)):
             return self.project(X)
         return in_parts(X, lambda rows: (rows - self.origin_) @ (self.decoder_.T * self.scale_), len(self.scale_))
 
