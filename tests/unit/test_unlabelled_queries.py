@@ -117,3 +117,15 @@ def test_prefixes_of_nested_codes_keep_their_weights(data):
         for n in (4, 8, 16, 32)
     ]
     assert (np.diff(found) > 0.05).all()
+
+
+@pytest.mark.parametrize(("far", "free"), [(0, False), (3, True)])
+def test_queries_give_up_the_signs_of_codes_only_where_they_find_more(far, free):
+    """Rows of unit length far from the origin: what their lengths owe to the mean moves the scores of queries."""
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.standard_normal((64, 64)))[0]
+    X = (rng.standard_normal((2000, 64)) * np.arange(1, 65.0) ** -0.7) @ axes + far * (axes[:, 0] + axes[0])
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+    model = hbmp.HBMP(64, random_state=0).fit(X)
+    assert model.function_.free_queries_ == free
+    assert (hbmp.hamming.signs(model.project(X)) == model.transform(X)).all() == (not free)

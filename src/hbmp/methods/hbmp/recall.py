@@ -63,6 +63,30 @@ class RecallEstimate:
         )
 
 
+def shares_of_nearest(
+    queries: np.ndarray,
+    rows: np.ndarray,
+    query_scores: np.ndarray,
+    signs: np.ndarray,
+    own: np.ndarray,
+    k: int,
+    metric: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each query the share of its k nearest rows among the first k by codes, and among as many as are rescored."""
+    exact, rescored = [], []
+    lengths = _half_lengths(rows, metric)
+    for start in range(0, len(queries), _QUERIES):
+        block = slice(start, start + _QUERIES)
+        similarity = queries[block] @ rows.T - lengths
+        found = query_scores[block] @ signs.T
+        each = np.arange(len(found))
+        similarity[each, own[block]] = found[each, own[block]] = -np.inf
+        near = nearest(similarity, k)
+        exact.append(shares_found(found, near, k))
+        rescored.append(shares_found(found, near, _RESCORED * k))
+    return np.concatenate(exact), np.concatenate(rescored)
+
+
 def estimate_recall(
     queries: np.ndarray,
     rows: np.ndarray,
@@ -82,19 +106,8 @@ def estimate_recall(
     """
     k = min(k, len(rows) - 1)
     n_bits = codes.shape[1]
-    exact, rescored = [], []
     signs = codes.astype(np.float32)
-    lengths = _half_lengths(rows, metric)
-    for start in range(0, len(queries), _QUERIES):
-        block = slice(start, start + _QUERIES)
-        similarity = queries[block] @ rows.T - lengths
-        found = query_scores[block] @ signs.T
-        each = np.arange(len(found))
-        similarity[each, own[block]] = found[each, own[block]] = -np.inf
-        near = nearest(similarity, k)
-        exact.append(shares_found(found, near, k))
-        rescored.append(shares_found(found, near, _RESCORED * k))
-    shares = np.concatenate(exact)
+    shares, rescored = shares_of_nearest(queries, rows, query_scores, signs, own, k, metric)
     low, high = interval(shares)
     few = slice(0, _SCALE_QUERIES)
     others = np.delete(np.arange(len(rows)), own[few])[:_SCALE_ROWS]
@@ -109,7 +122,7 @@ def estimate_recall(
         n_queries=len(queries),
         n_database=len(rows) - 1,
         n_bits=n_bits,
-        rescored=float(np.concatenate(rescored).mean()),
+        rescored=float(rescored.mean()),
         bits_for_90=sizes[0],
         rescored_bits_for_90=sizes[1],
     )

@@ -27,13 +27,14 @@ from hbmp._core.seeds import as_generator
 from hbmp.functions import HashFunction
 from hbmp.methods._shared.checks import need_counts, need_positive
 from hbmp.methods.hbmp.axes import in_parts, nearest_by_product, scaled_axes
-from hbmp.methods.hbmp.recall import RecallEstimate, estimate_recall
+from hbmp.methods.hbmp.recall import RecallEstimate, estimate_recall, shares_of_nearest
 from hbmp.methods.hbmp.stages import SWEEPS, layered_atoms, squares, stage_sizes, staged_atoms, staged_codes
 from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_of
 from hbmp.pursuit.radial import Radial, RadialTerms, origin_factor
 
 _ROWS = 8192  # rows measured at a time
 _QUERIES, _FEWEST_QUERIES = 500, 20  # rows held out to measure recall
+_TRIED, _CLEARLY = 200, 0.02  # of them choose the scores of queries; recall that free scores must gain
 _COUPLING = 0.6  # chosen on training rows, see docs/without-labels.md
 
 
@@ -122,6 +123,7 @@ class Rebuilding(HashFunction):
         least = 0.1 if weighting else 1e-9
         self.rescale(1 / np.maximum(book.weights / mean_weight, least), np.zeros(n_bits))
         with stage("recall of held-out rows"):
+            self.free_queries_ = self.coupling_ == 1 or self._products_find_more(X, held, codes, book.weights)
             self.recall_ = self._measure(X, held, codes, book.weights) if len(held) else None
         return book
 
@@ -154,14 +156,14 @@ class Rebuilding(HashFunction):
         return in_parts(X, scores, len(self.scale_))
 
     def queries(self, X) -> np.ndarray:
-        """Scores of real-valued queries; below full coupling these are the scores of `project`.
+        """Scores of real-valued queries: those of `project`, whose signs are the codes, or free of these signs.
 
-        With full coupling they are inner products of a query with what each bit adds to a rebuilt vector, and their
-        signs are not always the codes: such bits are wrong alone and right together.
+        Free scores are inner products of a query with what each bit adds to a rebuilt vector. Codes of full coupling
+        need them, because their bits are wrong alone and right together; so do rows far from the origin. They are in
+        use where held-out rows find clearly more by them.
         """
-        if self._coupling() < 1 or not (hasattr(self, "layers_") or getattr(self, "products_rank_", False)):
-            return self.project(X)
-        return in_parts(X, lambda rows: (rows - self.origin_) @ (self.decoder_.T * self.scale_), len(self.scale_))
+        older = self._coupling() == 1 and getattr(self, "products_rank_", False)  # models from before this choice
+        return self._products(X) if getattr(self, "free_queries_", older) else self.project(X)
 
     def rebuild(self, codes) -> np.ndarray:
         """Feature vectors that codes stand for, float32 (n, n_features): compare them with queries by any distance."""
@@ -253,6 +255,23 @@ class Rebuilding(HashFunction):
         if self.metric == "ip":
             return squares - along
         return squares / 2 - along + np.float32(self.mean_ @ self.mean_ / 2)
+
+    def _products(self, X) -> np.ndarray:
+        """Inner products of rows with what each bit adds to a rebuilt vector, float32 (n, n_bits)."""
+        return in_parts(X, lambda rows: (rows - self.origin_) @ (self.decoder_.T * self.scale_), len(self.scale_))
+
+    def _products_find_more(self, X, held, codes, weights) -> bool:
+        """Whether held-out rows find clearly more of their ten nearest by products than by scores with codes' signs."""
+        few = held[:_TRIED]
+        if not len(few):
+            return False
+        rows, signs = X - self.mean_, codes.astype(np.float32)
+        queries = X[few] if self.metric == "ip" else rows[few]
+        free, own = (
+            shares_of_nearest(queries, rows, score(X[few]) * weights.astype(np.float32), signs, few, 10, self.metric)[0]
+            for score in (self._products, self.project)
+        )
+        return bool(free.mean() > own.mean() + _CLEARLY)
 
     def _measure(self, X, held, codes, weights):
         rows = X - self.mean_
