@@ -1,8 +1,8 @@
 """How to train a network for codes, judged on held-out training images: what size, how long, which tricks.
 
-    python benchmarks/image_recipe.py --output results/benchmark-image_recipe.json          an H200, nine minutes
+    python benchmarks/image_recipe.py --output results/benchmark-image-recipe.json          an H200, nine minutes
     python benchmarks/image_recipe.py --only "224 px" --seeds 0                                 of it, this alone
-    python benchmarks/image_recipe.py --output results/benchmark-image_recipe.json --table  what is there, as Markdown
+    python benchmarks/image_recipe.py --output results/benchmark-image-recipe.json --table  what is there, as Markdown
 
 Of the 5,000 training images of cifar-1, 3,500 train HBMP with 48 bits and 1,500 are held out; these query all of them,
 each itself too, by the weighted distance of their first bits. No image of the test is looked at. Each network encodes

@@ -70,7 +70,7 @@ def test_encoding_to_a_full_disk_is_one_sentence_and_leaves_nothing(folder, smal
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, ""), done  # a bus error ends with -7
-    assert done.stderr == f"{output} needs 128,000 bytes and cannot have them: No space left on device.\n"
+    assert done.stderr == f"{output} needs 128,000 bytes, which could not be reserved: No space left on device.\n"
     assert list(small_disk.iterdir()) == []
 
 

@@ -147,9 +147,9 @@ def test_a_write_that_others_stop_is_repeated_then_refused(postgres, monkeypatch
     assert store.count() == 20
     other = stores.PGVector(16, postgres, table="stopped")
     store.drop()
-    with pytest.raises(ValueError, match="Table 'stopped' is gone"):
+    with pytest.raises(ValueError, match="Table 'stopped' no longer exists"):
         other.count()
-    with pytest.raises(ValueError, match="Table 'stopped' is gone"):
+    with pytest.raises(ValueError, match="Table 'stopped' no longer exists"):
         other.add(codes[:2], [1, 2])
     other.close()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import atexit
 import os
+from contextlib import suppress
+from datetime import timedelta
 
 
 def rank() -> int:
@@ -38,10 +40,15 @@ def join(device: str) -> str:
 
 
 def _leave() -> None:
+    """Leave the group together: a process that goes while another still talks to it may abort."""
     from torch import distributed
 
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
+    if not distributed.is_initialized():
+        return
+    if distributed.get_backend() == "gloo":
+        with suppress(RuntimeError):  # another process is gone already
+            distributed.monitored_barrier(timeout=timedelta(seconds=20))
+    distributed.destroy_process_group()
 
 
 def share(rows):
