@@ -2,7 +2,7 @@
 
 The function has two heads. The bits of a sample choose how much of every other sample's continuous vector enters its
 overview, and two views of one sample must have like overviews. So the bits learn the neighbourhood, without labels.
-Yu, Shen, Wang, Zhang & Torr, "Hashing One With All", ACM Multimedia 2023.
+Yu et al., "Hashing One With All", ACM Multimedia 2023, doi 10.1145/3581783.3611977.
 
     h_i    bits            (n, b)   sgn(p_i − ½), p_i = σ of the scores; the gradient passes to p_i
     c_i    continuous      (n, m)   the other scores, length 1
@@ -143,7 +143,7 @@ class OH(DeepHasher):
     (100, 8)
     """
 
-    citation = "Yu, Shen, Wang, Zhang & Torr, ACM Multimedia 2023"
+    citation = "Yu et al., ACM Multimedia 2023"
     supervised = False
     smoke = {"function": Linear(epochs=2), "n_continuous": 8}
     search = {"temperature": [0.1, 0.2, 0.5], "dropped": [0.5, 0.8]}
