@@ -41,8 +41,9 @@ def test_wordllama_is_the_mean_of_token_vectors(tmp_path):
         np.testing.assert_allclose(found, one_by_one(table, folder, TEXTS, longest), atol=1e-6)
 
 
-def test_wordllama_reads_the_installed_package_without_importing_it():
+def test_wordllama_reads_the_installed_package_without_importing_it(monkeypatch):
     pytest.importorskip("tokenizers")
+    monkeypatch.delitem(sys.modules, "wordllama", raising=False)  # another test may have imported it
     found = encoders.get("wordllama").encode(["a cat on the sofa", "a kitten on a couch", "rising interest rates"])
     assert found.shape == (3, 256)
     assert "wordllama" not in sys.modules
