@@ -131,3 +131,15 @@ def test_an_interval_needs_scores(scores):
 def test_wrong_interval_settings_are_named():
     with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
         metrics.confidence_interval([0.5], confidence=95)
+
+
+def test_a_curve_has_a_hundred_points_unless_told_otherwise():
+    rng = np.random.default_rng(0)
+    queries, database = (rng.choice([-1, 1], (n, 16)) for n in (3, 1000))
+    classes = rng.integers(0, 3, 3), rng.integers(0, 3, 1000)
+    usual, told, other = (
+        metrics.precision_recall_curve(queries, database, *classes, **settings)
+        for settings in ({}, {"n_points": 100}, {"n_points": 101})
+    )
+    np.testing.assert_array_equal(usual.recall, told.recall)
+    assert usual.recall.shape != other.recall.shape or (usual.recall != other.recall).any()
