@@ -123,8 +123,12 @@ class Rebuilding(HashFunction):
         least = 0.1 if weighting else 1e-9
         self.rescale(1 / np.maximum(book.weights / mean_weight, least), np.zeros(n_bits))
         with stage("recall of held-out rows"):
-            self.free_queries_ = self.coupling_ == 1 or self._products_find_more(X, held, codes, book.weights)
-            self.recall_ = self._measure(X, held, codes, book.weights) if len(held) else None
+            self.free_queries_, self.recall_ = self.coupling_ == 1, None
+            if len(held):
+                rows = X - self.mean_
+                if not self.free_queries_:
+                    self.free_queries_ = self._products_find_more(X, rows, held, codes, book.weights)
+                self.recall_ = self._measure(X, rows, held, codes, book.weights)
         return book
 
     def bits(self, X) -> np.ndarray:
@@ -260,12 +264,9 @@ class Rebuilding(HashFunction):
         """Inner products of rows with what each bit adds to a rebuilt vector, float32 (n, n_bits)."""
         return in_parts(X, lambda rows: (rows - self.origin_) @ (self.decoder_.T * self.scale_), len(self.scale_))
 
-    def _products_find_more(self, X, held, codes, weights) -> bool:
+    def _products_find_more(self, X, rows, held, codes, weights) -> bool:
         """Whether held-out rows find clearly more of their ten nearest by products than by scores with codes' signs."""
-        few = held[:_TRIED]
-        if not len(few):
-            return False
-        rows, signs = X - self.mean_, codes.astype(np.float32)
+        few, signs = held[:_TRIED], codes.astype(np.float32)
         queries = X[few] if self.metric == "ip" else rows[few]
         free, own = (
             shares_of_nearest(queries, rows, score(X[few]) * weights.astype(np.float32), signs, few, 10, self.metric)[0]
@@ -273,8 +274,7 @@ class Rebuilding(HashFunction):
         )
         return bool(free.mean() > own.mean() + _CLEARLY)
 
-    def _measure(self, X, held, codes, weights):
-        rows = X - self.mean_
+    def _measure(self, X, rows, held, codes, weights):
         scores = self.queries(X[held]) * weights.astype(np.float32)
         total, left = 0.0, 0.0
         for start in range(0, len(rows), _ROWS):
