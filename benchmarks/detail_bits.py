@@ -1,12 +1,12 @@
 """Detail bits beside label bits alone and bits without labels: the right kind, and the right ones.
 
-    python benchmarks/detail_bits.py run FOLDER [--sets digits voc …] [--bits 32 64] [--seeds 0] [--minutes 10]
+    python benchmarks/detail_bits.py run FOLDER [--sets digits voc …] [--bits 32 64] [--seeds 0 1 2] [--jobs 16]
     python benchmarks/detail_bits.py again FOLDER --methods unlabelled    measures columns of all lines again
     python benchmarks/detail_bits.py page
 
 FOLDER holds the sets of the development suite, see benchmarks/suite_data.py. Each set, code length and seed adds one
-line to results/detail-bits.jsonl; a line that is there is not measured again. `page` writes the tables of
-docs/detail-bits.md.
+line to results/detail-bits.jsonl; a line that is there is not measured again. Each of `--jobs` processes keeps to one
+thread. `page` writes the tables of docs/detail-bits.md.
 
     label       HBMP(n_bits)
     auto        HBMP(n_bits, detail_bits="auto")
@@ -19,8 +19,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 import time
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +32,7 @@ import numpy as np
 import hbmp
 from hbmp import metrics
 from hbmp._core.table import Table
+from suite import SINGLE_THREAD, read_lines
 from suite_cells import Rows
 
 ROOT = Path(__file__).parents[1]
@@ -67,30 +72,43 @@ def scores(model: hbmp.HBMP, rows: Rows, database: np.ndarray) -> dict:
     return {**found, "first": round(first, 5), "tied": round(tied, 5), "distinct": metrics.distinct_codes(codes)}
 
 
-def read(path: Path = RESULTS) -> list[dict]:
-    """The lines measured so far."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def measure_until(deadline: float, *cell) -> dict | None:
+    """The line of a cell, or None if it would begin after the deadline, in seconds since the epoch."""
+    import torch
+
+    torch.set_num_threads(1)
+    return measure(*cell) if time.time() < deadline else None
+
+
+def open_cells(options: argparse.Namespace) -> list[tuple[Path, int, int]]:
+    """Sets, code lengths and seeds that have no line yet, large sets first."""
+    done = {(line["set"], line["bits"], line["seed"]) for line in read_lines(options.output)}
+    paths = sorted(options.folder.glob("*.npz"), key=lambda path: (-path.stat().st_size, path.stem))
+    chosen = [path for path in paths if not options.sets or path.stem in options.sets]
+    cells = product(chosen, sorted(options.bits, reverse=True), options.seeds)
+    return [cell for cell in cells if (cell[0].stem, *cell[1:]) not in done]
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure what is missing, until the minutes are spent."""
-    done = {(line["set"], line["bits"], line["seed"]) for line in read(options.output)}
+    """Measure what is missing, until the minutes are spent; this process alone writes lines."""
+    lines, cells = read_lines(options.output), open_cells(options)
     deadline = time.time() + 60 * options.minutes
-    for path in sorted(options.folder.glob("*.npz")):
-        for n_bits in options.bits:
-            for seed in options.seeds:
-                left_out = options.sets and path.stem not in options.sets
-                if left_out or (path.stem, n_bits, seed) in done or time.time() > deadline:
-                    continue
-                line = measure(path, n_bits, seed)
-                with options.output.open("a") as stream:
-                    stream.write(json.dumps(line) + "\n")
+    os.environ.update(SINGLE_THREAD, CUDA_VISIBLE_DEVICES="")  # processes of the pool inherit both
+    options.output.write_text("".join(json.dumps(line) + "\n" for line in lines))  # without an unfinished last line
+    with (
+        ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool,
+        options.output.open("a") as stream,
+    ):
+        for done in as_completed([pool.submit(measure_until, deadline, *cell) for cell in cells]):
+            if (line := done.result()) is not None:
+                stream.write(json.dumps(line) + "\n")
+                stream.flush()
                 print(json.dumps(line), flush=True)
 
 
 def run_again(options: argparse.Namespace) -> None:
     """Measure some methods of all lines again."""
-    lines = read()
+    lines = read_lines(RESULTS)
     for place, line in enumerate(lines):
         path = options.folder / f"{line['set']}.npz"
         lines[place] = line | measure(path, line["bits"], line["seed"], options.methods)
@@ -176,7 +194,7 @@ def write_page(options: argparse.Namespace) -> None:
     del options
     start, end = "<!-- measured: begin -->", "<!-- measured: end -->"
     before, rest = PAGE.read_text().split(start)
-    PAGE.write_text(f"{before}{start}\n\n{measured(read())}\n\n{end}{rest.split(end)[1]}")
+    PAGE.write_text(f"{before}{start}\n\n{measured(read_lines(RESULTS))}\n\n{end}{rest.split(end)[1]}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -188,7 +206,8 @@ def parser() -> argparse.ArgumentParser:
     running.add_argument("--sets", nargs="*")
     running.add_argument("--bits", nargs="*", type=int, default=[32, 64])
     running.add_argument("--seeds", nargs="*", type=int, default=[0])
-    running.add_argument("--minutes", type=float, default=10)
+    running.add_argument("--minutes", type=float, default=float("inf"))
+    running.add_argument("--jobs", type=int, default=1)
     running.add_argument("--output", type=Path, default=RESULTS)
     running.set_defaults(command=run)
     again = commands.add_parser("again", help="measure columns of all lines again")
