@@ -35,7 +35,7 @@ def refused(response, status, words):
 def test_a_text_finds_items_with_all_they_carry(texts):
     http, ids, rows, vectors, folder = texts
     answer = http.post("/search", json={"text": "riding a horse", "k": 3, "rescore": 24}).json()
-    assert answer["metric"] == "cosine"
+    assert (answer["metric"], answer["mode"]) == ("cosine", "real")
     with hbmp.Database.load(folder / "db") as database:
         distances, found = database.search(["riding a horse"], 3, rescore=24)
     assert [one["id"] for one in answer["results"]] == found[0].tolist()
@@ -43,8 +43,8 @@ def test_a_text_finds_items_with_all_they_carry(texts):
     np.testing.assert_allclose([one["distance"] for one in answer["results"]], distances[0], rtol=1e-4)
     assert answer["results"][0]["payload"] == rows[4]
     assert answer["results"][0]["label"] == "animals"
-    by_vector = http.post("/search", json={"vector": vectors[4].tolist(), "k": 2}).json()["results"]
-    assert by_vector[0]["id"] == ids[4]
+    by_vector = http.post("/search", json={"vector": vectors[4].tolist(), "k": 2}).json()
+    assert (by_vector["results"][0]["id"], by_vector["mode"]) == (ids[4], "weighted")
     about = http.get("/info").json()
     assert (about["takes"], about["ids"], about["vectors"], about["changes"]) == ("texts", "text", "float32", True)
     assert about["shown"] == {"title": "title", "text": "text", "link": "url"}

@@ -107,8 +107,10 @@ def test_rescoring_ranks_by_the_kept_vectors(kind, metric):
     np.testing.assert_allclose(distances, exact, rtol=0.02, atol=0.02)
     if kind == "float32":
         assert found.tolist() == [[NAMES[n] for n in row] for row in places]
-    few = database.search(queries, 4, rescore=10)[1]
-    assert all(set(row) <= set(near) for row, near in zip(few, database.search(queries, 10)[1], strict=True))
+    for real_valued, finer in ((None, True), (True, True), (False, False)):  # real-valued by default
+        few = database.search(queries, 4, rescore=10, real_valued=real_valued)[1]
+        near = database.search(queries, 10, real_valued=finer)[1]
+        assert all(set(row) <= set(candidates) for row, candidates in zip(few, near, strict=True))
     with pytest.raises(ValueError, match="build it with vectors='float16'"):
         Database.build(model, vectors).search(queries, rescore=10)
 

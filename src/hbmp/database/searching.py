@@ -29,7 +29,7 @@ class Searchable(Items):
         X: Any,
         k: int = 10,
         *,
-        real_valued: bool = False,
+        real_valued: bool | None = None,
         where: Where | None = None,
         ids: Any = None,
         n_bits: int | None = None,
@@ -44,8 +44,9 @@ class Searchable(Items):
             Queries, as the model takes them; texts for a model that has an encoder.
         k : int, default=10
             Number of items per query.
-        real_valued : bool, default=False
-            Compare the scores of a query before the sign: finer distances.
+        real_valued : bool, default=None
+            Compare the scores of a query before the sign: finer distances. None is True with `rescore`, where the
+            candidates then miss fewer items, and False without.
         where : mapping, default=None
             Conditions on the payload and on "label", all of which must hold: ``{"brand": "sony"}``,
             ``{"brand": ["sony", "canon"]}``, ``{"price": {">=": 10, "<": 20}}``.
@@ -67,11 +68,13 @@ class Searchable(Items):
             Ids of the items; -1, or None for ids that are texts, if there are fewer than `k`.
         """
 
+        finer = rescore is not None if real_valued is None else real_valued
+
         def encode(model: Hasher) -> tuple[NDArray[Any], Rescoring | None]:
             if rescore is None:
-                return model.project(X) if real_valued else model.transform(X), None
+                return model.project(X) if finer else model.transform(X), None
             vectors = vectors_of(model, X)
-            queries = model.project(vectors) if real_valued else model.transform(vectors)
+            queries = model.project(vectors) if finer else model.transform(vectors)
             return queries, (np.asarray(vectors), rescore, metric)
 
         if rescore is not None and self.vectors is None:

@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rescore", type=int, metavar="N", help="re-rank the N nearest items by the original vectors")
     parser.add_argument("--bits", type=int, metavar="N", help="compare only the first N bits")
     parser.add_argument(
-        "--real-valued", action="store_true", help="use the query's scores before the sign, for finer distances"
+        "--real-valued",
+        action=argparse.BooleanOptionalAction,
+        help="use the query's scores before the sign, for finer distances (default: with --rescore)",
     )
     parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to show (default: the first six)")
     parser.add_argument("--data-dir", metavar="DIR", help="data directory (default: $HBMP_DATA, else ./data)")

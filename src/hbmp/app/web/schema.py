@@ -13,6 +13,7 @@ Where = dict[str, Scalar | list[Scalar] | dict[str, Scalar]]
 Vector = list[float]
 
 _WHERE = "conditions that all must hold: a value, a list of values, or a range such as {'>=': 10, '<': 20}"
+_MODE = "plain or weighted Hamming distance, or real-valued scores; weighted by default, real with rescore"
 _RESCORE = "rank this many nearest codes by the vectors that the database keeps"
 
 
@@ -34,9 +35,14 @@ class How(_Strict):
 
     k: int = Field(10, ge=1, description="number of neighbours")
     n_bits: int | None = Field(None, ge=1, description="compare only the first bits (default: all)")
-    mode: Mode = Field("weighted", description="plain or weighted Hamming distance, or real-valued scores")
+    mode: Mode | None = Field(None, description=_MODE)
     where: Where | None = Field(None, description=_WHERE)
     rescore: int | None = Field(None, ge=1, description=_RESCORE)
+
+    @property
+    def compared(self) -> Mode:
+        """The distance that is computed."""
+        return self.mode or ("weighted" if self.rescore is None else "real")
 
 
 class Query(How, Source):

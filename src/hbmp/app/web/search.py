@@ -6,7 +6,7 @@ The first bits of a query, a code of their own, are compared in one of three way
     weighted   Σ_k α_k [q_k ≠ u_k], α the best weights for that many bits
     real       scores instead of the query's signs, weighted: a bit near zero costs little
 
-With `rescore`, the vectors that the database keeps rank the nearest codes.
+With `rescore`, the vectors that the database keeps rank the nearest codes; real is then the default.
 """
 
 from __future__ import annotations
@@ -194,13 +194,13 @@ class Collection:
         """Distances, ids and the weights of the compared bits."""
         index = self.database.index
         n_bits = index.n_bits if how.n_bits is None else how.n_bits
-        values = [one.scores if how.mode == "real" else one.signs for one in asked]
+        values = [one.scores if how.compared == "real" else one.signs for one in asked]
         if any(value is None for value in values):
             raise Refused(
                 "The database stores the signs of its items, not their scores, and the input of this item is not "
                 "available. Use mode plain or weighted, or start the server with --features or --images."
             )
-        weights = np.ones(n_bits) if how.mode == "plain" else self._weights_for(n_bits)
+        weights = np.ones(n_bits) if how.compared == "plain" else self._weights_for(n_bits)
         own = n_bits == index.n_bits and np.array_equal(weights, index.bit_weights)
         vectors = [one.vector for one in asked]
         if how.rescore is not None and any(vector is None for vector in vectors):
@@ -211,7 +211,7 @@ class Collection:
                     np.array(vectors),
                     k,
                     n_bits=n_bits,
-                    real_valued=how.mode == "real",
+                    real_valued=how.compared == "real",
                     where=how.where,
                     rescore=max(how.rescore, k),
                 )
@@ -229,7 +229,7 @@ class Collection:
 
     def _described(self, how: How) -> dict[str, Any]:
         n_bits = self.database.index.n_bits if how.n_bits is None else how.n_bits
-        return {"n_bits": n_bits, "mode": how.mode, "metric": "hamming" if how.rescore is None else "cosine"}
+        return {"n_bits": n_bits, "mode": how.compared, "metric": "hamming" if how.rescore is None else "cosine"}
 
     def _results(
         self, ids: NDArray[Any], distances: NDArray[Any], k: int, own: int | str | None

@@ -199,8 +199,9 @@ async function search() {
   try {
     const k = Math.min(Number($("k").value), info.max_k);
     const mode = checked("mode");
-    const body = { ...query, n_bits, k, mode: mode === "cosine" ? "weighted" : mode };
-    if (mode === "cosine") body.rescore = Math.min(Math.max(100, 10 * k), 10 * info.max_k);
+    const body = { ...query, n_bits, k };
+    if (mode !== "cosine") body.mode = mode;
+    else body.rescore = Math.min(Math.max(100, 10 * k), 10 * info.max_k);
     if (where()) body.where = where();
     const answer = await post("search", body, signal);
     showBits(answer);
