@@ -34,8 +34,8 @@ GRID = [{"coupling": coupling, "radial": radial} for coupling, radial in product
 class TrainingTask(Task):
     """Queries, database and training rows, all from the training rows of a benchmark task."""
 
-    def __init__(self, file, seed):
-        super().__init__(file, "cosine", seed)
+    def __init__(self, folder, name, metric, seed):
+        super().__init__(folder, name, metric, seed)
         rows = self.train[np.random.default_rng(seed).permutation(len(self.train))]
         self.queries, self.database, self.train = rows[:300], rows[300:], rows[300:4300]
         self.nearest = np.argsort(-self.similarity(self.queries, self.database), axis=1, kind="stable")[:, :10]
@@ -64,7 +64,7 @@ def run(given):
     for name in given.sets:
         task = None
         for ratio, setting in product(given.ratios, [{**each, **given.more} for each in GRID]):
-            task = task or TrainingTask(given.data / SETS[name], 0)
+            task = task or TrainingTask(given.data, name, given.metric, 0)
             n_bits = int(ratio * task.n_features) // 8 * 8
             if (name, n_bits, json.dumps(setting)) in done or n_bits > given.most_bits:
                 continue
