@@ -27,6 +27,7 @@ _HOMES = {
     "compare": "hbmp.evaluation.comparison",
     "evaluate": "hbmp.evaluation",
     "Database": "hbmp.database",
+    "resumable": "hbmp._training.resuming",
 }
 _MODULES = [
     "affinities",

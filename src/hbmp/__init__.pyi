@@ -20,6 +20,7 @@ from . import metrics as metrics
 from . import protocols as protocols
 from . import pursuit as pursuit
 from . import stores as stores
+from hbmp._training.resuming import resumable as resumable
 from hbmp.database import Database as Database
 from hbmp.dedup import deduplicate as deduplicate
 from hbmp.encode import encode_dataset as encode_dataset

@@ -7,6 +7,7 @@ name and renamed, so there is always one complete checkpoint, the old one or the
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -22,20 +23,25 @@ _ZEROS = b"0" * 64
 
 
 class Checkpoints:
-    """Store for the state of a training in a folder, saved at most every `minutes`.
+    """Store for the state of a training in a folder, saved after each epoch and at least every `minutes`.
 
     `about` describes the training in JSON types. A checkpoint of another training and a damaged one raise ValueError.
+    Spare ones, which nobody asked for by name, are saved every `minutes` alone, and damaged ones count as missing.
     """
 
-    def __init__(self, folder, about: dict, *, minutes: float = 10.0):
+    def __init__(self, folder, about: dict, *, minutes: float = 10.0, spare: bool = False):
         self.path = Path(folder) / _FILE
         self._about = json.loads(json.dumps({"format": _FORMAT, **about}))
-        self._seconds, self._last = 60 * minutes, time.monotonic()
+        self._seconds, self._last, self._spare = 60 * minutes, time.monotonic(), spare
 
     @property
     def due(self) -> bool:
         """Whether the last checkpoint is older than `minutes`."""
         return time.monotonic() - self._last >= self._seconds
+
+    def due_at_epoch(self, *, last: bool) -> bool:
+        """Whether to save at the end of an epoch; a spare one also at the end of a training that has one."""
+        return not self._spare or self.due or (last and self.path.is_file())
 
     def save(self, state: dict) -> None:
         """Write a state: nested dicts and lists of tensors, numbers, strings and None."""
@@ -52,6 +58,11 @@ class Checkpoints:
         """The saved state, or None if there is none."""
         if not self.path.is_file():
             return None
+        with contextlib.suppress(*([ValueError] if self._spare else [])):
+            return self._load()
+        return None
+
+    def _load(self) -> dict:
         try:
             header, tensors, verified = _read(self.path.read_bytes())
             self._check(_from_json(header, "about"))

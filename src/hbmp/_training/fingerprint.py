@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import sys
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,15 +42,14 @@ def fingerprint_files(paths: Iterable[str | Path]) -> str:
 
 
 def _add(digest: Any, value: Any, seen: dict[int, Any]) -> None:
-    import torch
-
+    torch = sys.modules.get("torch")  # without it there are no tensors
     if isinstance(value, _PLAIN):
         digest.update(f"{type(value).__name__} {value!r};".encode())
     elif isinstance(value, (np.ndarray, np.generic)):
         _add_array(digest, np.asarray(value))
-    elif isinstance(value, torch.nn.Parameter):
+    elif torch is not None and isinstance(value, torch.nn.Parameter):
         digest.update(f"parameter {tuple(value.shape)} {value.dtype};".encode())
-    elif isinstance(value, torch.Tensor):
+    elif torch is not None and isinstance(value, torch.Tensor):
         _add_tensor(digest, value)
     elif isinstance(value, _NAMED):
         digest.update(f"named {getattr(value, '__module__', '')}.{value.__name__};".encode())

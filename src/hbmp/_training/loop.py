@@ -20,7 +20,7 @@ from typing import Any
 
 from hbmp._core.device import threads_for
 from hbmp._core.progress import counted
-from hbmp._training import distributed
+from hbmp._training import distributed, resuming
 from hbmp._training.checkpoints import Checkpoints
 from hbmp._training.fingerprint import fingerprint
 from hbmp._training.run import TrainingRun
@@ -193,11 +193,9 @@ def train(
         Mean loss of each epoch.
     """
     training = TrainingRun(module, data, loss, recipe, seed, monitor)
-    saved = None
-    if checkpoint is not None:
-        saved = Checkpoints(checkpoint, {**training.about(), **(about or {})}, minutes=checkpoint_minutes)
-        if (state := saved.load()) is not None:
-            training.restore(state)
+    saved = _checkpoints(training, checkpoint, checkpoint_minutes, about)
+    if saved is not None and (state := saved.load()) is not None:
+        training.restore(state)
     operations = 6 * recipe.batch_size * sum(parameter.numel() for parameter in module.parameters())
     with counted(label, recipe.epochs * len(data), show=progress) as done, threads_for(operations):
         done(training.step)
@@ -212,10 +210,23 @@ def train(
             done(0, epoch=f"{training.epoch} of {recipe.epochs}", **figures)
             for callback in callbacks:
                 callback(facts)
-            if saved is not None:
+            if saved is not None and saved.due_at_epoch(last=training.epoch == recipe.epochs):
                 _save(saved, training)
     training.finish()
     return training.history
+
+
+def _checkpoints(
+    training: TrainingRun, folder: Any, minutes: float, about: Mapping[str, Any] | None
+) -> Checkpoints | None:
+    """The checkpoints in the given folder, or in that of a `resumable` block; None where nothing is kept."""
+    if folder is None and not resuming.active():
+        return None
+    facts = {**training.about(), **(about or {})}
+    if folder is not None:
+        return Checkpoints(folder, facts, minutes=minutes)
+    place, seconds = resuming.training_folder(facts)
+    return Checkpoints(place, facts, minutes=seconds / 60, spare=True)
 
 
 def _save(saved: Checkpoints, training: TrainingRun) -> None:

@@ -42,6 +42,14 @@ class OccasionalLinear(nn.Module):
         self.step += self.training
         return first if skipped else torch.cat([first, self.at_times(inputs)], dim=1)
 
+    def get_extra_state(self) -> torch.Tensor:
+        """The number of steps, which a checkpoint must hold."""
+        return torch.tensor(self.step)
+
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        """Continue after that many steps."""
+        self.step = int(state)
+
     @property
     def joined(self) -> tuple[Any, Any]:
         """Weights and bias of all scores, as of one layer."""

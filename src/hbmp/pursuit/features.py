@@ -26,6 +26,7 @@ import numpy as np
 import scipy.linalg
 
 from hbmp._core.progress import parts
+from hbmp._training import resuming
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.fit import solve_weights
 from hbmp.pursuit.radial import Radial, RadialTerms
@@ -84,13 +85,19 @@ def refine(
     targets = None if radial is None else radial.targets(points)
     atoms, unexplained = _fit(codes, points, squares)
     left = [unexplained]
-    for _ in parts(range(n_iter)):
+    saved = resuming.state(points, codes, coupling, n_iter, tol, radial)
+    if (found := saved.load()) is not None:
+        codes, left = _unpacked(found["codes"], codes), found["left"]
+        atoms, _ = _fit(codes, points, squares)
+    for _ in parts(range(len(left) - 1, n_iter)):
         along = None if radial is None or targets is None else (radial.terms(atoms, left[-1]), targets)
         codes = choose_codes(points @ atoms.T, overlaps_of(atoms), coupling, start=codes, sweeps=2, radial=along)
         atoms, unexplained = _fit(codes, points, squares)
         left.append(unexplained)
         if left[-2] - left[-1] < tol * left[-1]:
             break
+        if saved.due:
+            saved.save({"codes": np.packbits(codes > 0), "left": left})
     return atoms, left
 
 
@@ -148,6 +155,11 @@ def _fit(codes: np.ndarray, points: np.ndarray, squares: float) -> tuple[np.ndar
     atoms = scipy.linalg.solve(gram + ridge, match, assume_a="pos")
     error = squares + float(((gram @ atoms - 2 * match) * atoms).sum())
     return atoms.astype(points.dtype), max(error, 0.0) / squares
+
+
+def _unpacked(bits: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Codes from packed bits, in the shape and precision of others."""
+    return _signs(np.unpackbits(bits, count=like.size).reshape(like.shape).astype(like.dtype) - like.dtype.type(0.5))
 
 
 def _signs(values: np.ndarray) -> np.ndarray:

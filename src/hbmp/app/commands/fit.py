@@ -4,7 +4,8 @@ Texts are a column of a CSV, Parquet or JSON lines file, or the lines of a .txt 
 and the encoder is stored in the model. With labelled pictures, a network is trained; the labels are one subfolder per
 class, or lines of file,label in labels.csv or in --labels. Pictures without labels, or with --encoder, are encoded by a
 pretrained network. Some rows are held out as queries. The card contains their scores against all other rows, the
-checksum of the data, the settings, the seed and the command.
+checksum of the data, the settings, the seed and the command. A killed run of minutes continues from DIR.parts when the
+same command is given again.
 """
 
 from __future__ import annotations
@@ -59,21 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Hold rows out, fit on the others, score, save, write the card."""
-    import json
-    import shlex
     import time
 
-    import numpy as np
-
-    from hbmp import evaluate
     from hbmp._core.model_directory import check_free
-    from hbmp._core.progress import shown
-    from hbmp.app.card import write_card
-    from hbmp.app.inputs import read_data, rows_or_share
+    from hbmp._training.resuming import resumable
+    from hbmp.app.inputs import read_data
     from hbmp.app.inputs.images import need_labels, without_unreadable
     from hbmp.app.outputs import check_folder
     from hbmp.app.settings import make_from_words
-    from hbmp.evaluation import one_model
 
     options.started = time.time_ns()
     check_free(options.output)
@@ -84,7 +78,24 @@ def run(options: argparse.Namespace) -> None:
     words = [*options.set, *(_network_words(options, data) if encoder is None else ())]
     model = make_from_words(options.method, options.bits, words, seed=options.seed, device=options.device)
     data = without_unreadable(data, options.on_error)
-    X: Any = _vectors(data, encoder)
+    with resumable(_parts(options)):
+        _fit(options, model, data, encoder)
+
+
+def _fit(options: argparse.Namespace, model: Any, data: Data, encoder: Any) -> None:
+    """Everything that takes time, and the report."""
+    import shlex
+    import time
+
+    import numpy as np
+
+    from hbmp import evaluate
+    from hbmp._core.progress import shown
+    from hbmp.app.card import write_card
+    from hbmp.app.inputs import rows_or_share
+    from hbmp.evaluation import one_model
+
+    X: Any = _vectors(options, data, encoder)
     y = data.labels
     drawn: dict[str, Any] = {"queries": rows_or_share(options.holdout), "seed": options.seed}
     rows = one_model.hold_out(X, y, **drawn).database if drawn["queries"] != 0 else np.arange(len(X))
@@ -107,15 +118,29 @@ def run(options: argparse.Namespace) -> None:
         raise OSError(
             f"The model is saved in {options.output}, but its card cannot be written: {error.strerror or error}."
         ) from error
+    _report(options, model, data, encoder, found, seconds=seconds, n_rows=len(rows), card=card)
+
+
+def _report(
+    options: argparse.Namespace,
+    model: Any,
+    data: Data,
+    encoder: Any,
+    found: Any,
+    *,
+    seconds: float,
+    n_rows: int,
+    card: Any,
+) -> None:
+    import json
+
     if options.json:
-        done = {"model": options.output, "card": str(card), "rows": len(rows), "fit_seconds": round(seconds, 3)}
+        done = {"model": options.output, "card": str(card), "rows": n_rows, "fit_seconds": round(seconds, 3)}
         print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))
         return
     kind = "texts" if data.texts is not None else "images" if data.images is not None else "rows"
     encoded = f", encoded by {encoder.about()}" if encoder is not None else ""
-    fitted = (
-        f"{type(model).__name__} of {model.n_bits} bits, fitted on {len(rows):,} {kind} in {seconds:.1f} s{encoded}"
-    )
+    fitted = f"{type(model).__name__} of {model.n_bits} bits, fitted on {n_rows:,} {kind} in {seconds:.1f} s{encoded}"
     scores = f"\n\n{found.to_markdown().removesuffix(found.caption)}{card} says how this was measured." if found else ""
     print(f"{options.output}: {fitted}.{scores}")
 
@@ -125,6 +150,7 @@ def kept(options: argparse.Namespace) -> str:
     from pathlib import Path
 
     from hbmp._core.model_directory import DESCRIPTION
+    from hbmp._training.resuming import something_kept
 
     place = Path(options.output) / DESCRIPTION
     if place.is_file() and place.stat().st_mtime_ns >= getattr(options, "started", 0):
@@ -133,7 +159,14 @@ def kept(options: argparse.Namespace) -> str:
     checkpoint = _checkpoint(options)
     if checkpoint is not None and any(Path(checkpoint).glob("*.safetensors")):
         return f"{lost} Run the same command again to continue from the checkpoint in {checkpoint}."
+    if something_kept(parts := _parts(options)):
+        return f"{lost} Run the same command again to continue from {parts}."
     return f"{lost} The same command starts from the beginning."
+
+
+def _parts(options: argparse.Namespace) -> str:
+    """The folder of what a killed run leaves, beside the output."""
+    return f"{options.output.rstrip('/')}.parts"
 
 
 def _checkpoint(options: argparse.Namespace) -> str | None:
@@ -172,15 +205,17 @@ def _encoder(options: argparse.Namespace, data: Data) -> Any:
     return found
 
 
-def _vectors(data: Data, encoder: Any) -> Any:
-    """Features, images for a network, or the vectors of texts or images."""
+def _vectors(options: argparse.Namespace, data: Data, encoder: Any) -> Any:
+    """Features, images for a network, or the vectors of texts or images, which a killed run continues."""
     import numpy as np
 
     if data.features is not None:
         return np.asanyarray(data.features)
     if encoder is None:
         return data.images
-    return encoder.encode(data.images if data.texts is None else data.texts, progress=True)
+    from hbmp.app.encoded_items import vectors_in
+
+    return vectors_in(_parts(options), data, encoder)
 
 
 def _network_words(options: argparse.Namespace, data: Data) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hbmp._core.progress import parts
+from hbmp._training.resuming import kept
 from hbmp.methods._shared.rotation import as_signs, learn_rotation
 from hbmp.pursuit.features import choose_codes, overlaps_of, refine
 from hbmp.pursuit.radial import Radial
@@ -88,7 +89,13 @@ def _start(points: np.ndarray, size: Any, rng: np.random.Generator) -> np.ndarra
     """Codes to start from: signs of the leading axes of these points under ITQ's rotation."""
     _, components = np.linalg.eigh((points.T @ points).astype(np.float64))
     leading = points @ np.ascontiguousarray(components[:, ::-1][:, :size], dtype=points.dtype)
-    n_rows = max(_ROTATED * size, _FEWEST_ROTATED)
-    few = leading if len(leading) <= n_rows else leading[rng.choice(len(leading), n_rows, replace=False)]
-    rotation, _ = learn_rotation(few, size, _ROTATIONS, rng)
-    return as_signs(leading @ rotation.astype(points.dtype))
+
+    def rotate() -> dict[str, Any]:
+        n_rows = max(_ROTATED * size, _FEWEST_ROTATED)
+        few = leading if len(leading) <= n_rows else leading[rng.choice(len(leading), n_rows, replace=False)]
+        rotation, _ = learn_rotation(few, size, _ROTATIONS, rng)
+        return {"rotation": rotation, "random": rng.bit_generator.state}
+
+    found = kept(rotate, leading, rng.bit_generator.state)
+    rng.bit_generator.state = found["random"]
+    return as_signs(leading @ found["rotation"].astype(points.dtype))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hbmp._core.progress import parts
+from hbmp._training.resuming import kept
 from hbmp.affinities import Affinity
 from hbmp.affinities.mean_features import MeanFeatures
 from hbmp.images import is_images
@@ -58,8 +59,17 @@ def pursue(plan: Plan, X: Any, y: Any, seed: int, weights: np.ndarray | None = N
 
 def infer(plan: Plan, affinity: Affinity, seed: int, *, intercept: bool = False) -> CodeBook:
     """The code book of one fitted affinity."""
-    n_bits = plan.n_label_bits + plan.extra_bits
-    return infer_codes(affinity, n_bits, intercept=intercept, tol=0, random_state=seed, **plan.inference)
+    how = {
+        "n_bits": plan.n_label_bits + plan.extra_bits,
+        "intercept": intercept,
+        "random_state": seed,
+        **plan.inference,
+    }
+
+    def compute() -> CodeBook:
+        return replace(infer_codes(affinity, tol=0, **how), affinity=None)
+
+    return replace(kept(compute, affinity, how), affinity=affinity)
 
 
 def shrink(weights: np.ndarray, share: float) -> np.ndarray:
