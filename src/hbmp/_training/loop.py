@@ -225,6 +225,7 @@ def _checkpoints(
     facts = {**training.about(), **(about or {})}
     if folder is not None:
         return Checkpoints(folder, facts, minutes=minutes)
+    facts["start"] = fingerprint(*training.trained.state_dict().values())  # nobody named this training
     place, seconds = resuming.training_folder(facts)
     return Checkpoints(place, facts, minutes=seconds / 60, spare=True)
 
