@@ -138,7 +138,7 @@ def _report(
         done = {"model": options.output, "card": str(card), "rows": n_rows, "fit_seconds": round(seconds, 3)}
         print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))
         return
-    kind = "texts" if data.texts is not None else "images" if data.images is not None else "rows"
+    kind = "rows" if data.features is not None else "images" if data.texts is None else "texts"
     encoded = f", encoded by {encoder.about()}" if encoder is not None else ""
     fitted = f"{type(model).__name__} of {model.n_bits} bits, fitted on {n_rows:,} {kind} in {seconds:.1f} s{encoded}"
     scores = f"\n\n{found.to_markdown().removesuffix(found.caption)}{card} says how this was measured." if found else ""

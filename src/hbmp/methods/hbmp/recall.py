@@ -54,12 +54,15 @@ class RecallEstimate:
 
     def sentence(self) -> str:
         """One line: whether the bits suit the embedding, and how many reach a recall of 0.9."""
-        verdict = "suit" if self.estimate >= 0.9 else "suit, with rescoring," if self.rescored >= 0.9 else "are few for"
+        few, rescoring = self.rescored < 0.9, self.estimate < 0.9 <= self.rescored
+        verdict = (
+            f"{'With rescoring, ' * rescoring}{self.n_bits} bits {'are few for' if few else 'suit'} this embedding"
+        )
         return (
-            f"{self.n_bits} bits {verdict} this embedding: recall@{self.k} is {self.estimate:.2f} "
-            f"({self.low:.2f} to {self.high:.2f}), {self.rescored:.2f} with the first {_RESCORED * self.k} rescored; "
-            f"0.9 takes {_bits(self.bits_for_90, self.n_bits)} without rescoring "
-            f"and {_bits(self.rescored_bits_for_90, self.n_bits)} with it."
+            f"{verdict}: recall@{self.k} is {self.estimate:.2f} ({self.low:.2f} to {self.high:.2f}), and "
+            f"{self.rescored:.2f} with the first {_RESCORED * self.k} rescored. A recall of 0.9 takes "
+            f"{_bits(self.bits_for_90, self.n_bits)} without rescoring and "
+            f"{_bits(self.rescored_bits_for_90, self.n_bits)} with it."
         )
 
 
