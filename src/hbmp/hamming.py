@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hbmp._core.code_checks import check_codes, check_queries, check_weights
+from hbmp._core.exact_terms import exact_terms
 
 __all__ = [
     "bytes_for",
@@ -182,20 +183,9 @@ def query_terms(queries: np.ndarray, bit_weights: ArrayLike | None) -> tuple[NDA
     >>> hamming.query_terms(np.array([[1, -1]]), [2.0, 3.0])
     (array([[ 2., -3.]]), array([5.]))
     """
-    scores = queries.astype(np.float64)
-    weights = np.ones(scores.shape[1]) if bit_weights is None else check_weights(bit_weights, scores.shape[1])
-    with np.errstate(over="ignore"):
-        products = scores * weights
-        sizes = np.abs(products).sum(axis=1, keepdims=True)
-    if (sizes > np.finfo(np.float32).max).any():
-        raise ValueError(
-            "The scores times the bit_weights add up to more than a float32 distance can hold; scale them."
-        )
-    # Sums stay below 2^52 grid steps, and so are exact, when the step is at least sizes * 2^-51.
-    _, exponents = np.frexp(sizes)
-    steps = np.ldexp(1.0, np.maximum(exponents - 51, -1074))  # no double is finer
-    products = np.rint(products / steps) * steps
-    return products, (products * np.where(scores < 0, -1.0, 1.0)).sum(axis=1)
+    n_bits = queries.shape[1]
+    weights = np.ones(n_bits) if bit_weights is None else check_weights(bit_weights, n_bits)
+    return exact_terms(queries, weights)
 
 
 def distances_from_terms(

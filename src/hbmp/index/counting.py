@@ -9,14 +9,18 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hbmp.index.balls import Balls, as_words
 from hbmp.index.query import QueryBatch
+
+if TYPE_CHECKING:
+    from hbmp.index.grouped import Groups
 
 _SMALLEST = 1e-30  # the sum of |v| of a query; levels of smaller ones would not be exact enough
 _BALLS_AFTER = 256  # queries: balls cost about as much as a thousand
@@ -26,6 +30,7 @@ _MOST_VISITED = 0.6  # share of the codes; beyond it, balls do not pay
 _BYTES_AT_ONCE = 1 << 15
 _WORK_PER_THREAD = 1 << 24  # codes times queries
 _MISSING = np.iinfo(np.uint64).max
+_NO_STARTS, _NO_MEMBERS = np.empty(0, np.int64), np.empty(0, np.uint32)
 
 
 class Prepared(NamedTuple):
@@ -55,7 +60,7 @@ def available() -> bool:
 def suits(batch: QueryBatch) -> bool:
     """Whether no query is so small that its levels would underflow."""
     sizes = batch.sizes()
-    return not ((sizes > 0) & (sizes < _SMALLEST)).any()
+    return bool(sizes.min() >= _SMALLEST) or not ((sizes > 0) & (sizes < _SMALLEST)).any()
 
 
 class CountedCodes:
@@ -71,11 +76,25 @@ class CountedCodes:
         """Bytes of the words, where they are a copy of the codes, and of the balls."""
         return self._balls.nbytes
 
-    def nearest(self, batch: QueryBatch, k: int) -> NDArray[np.uint64]:
-        """Sorted keys (n, k) of the nearest codes; k is at most their number."""
+    def nearest(
+        self, batch: QueryBatch, k: int, groups: Groups | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Distances and positions (n, k) of the nearest codes or, where they are those of groups, of their members.
+
+        k is at most the number of codes.
+        """
+        from hbmp.index.answer_loops import answer
+
         queries, balls = prepare(batch, len(self._balls.words)), self._balls_for(batch)
-        parts = _in_threads(lambda some: _nearest(balls, queries.some(some), k)[0], balls, len(batch))
-        return np.concatenate(parts)
+        found, positions = np.empty((len(batch), k), np.float32), np.empty((len(batch), k), np.int64)
+        starts, members = (_NO_STARTS, _NO_MEMBERS) if groups is None else (groups.starts, groups.members)
+
+        def search(some: slice) -> None:
+            heaps, _ = _nearest(balls, queries.some(some), k)
+            answer(heaps, starts, members, found[some], positions[some])
+
+        _in_threads(search, balls, len(batch))
+        return found, positions
 
     def within(self, batch: QueryBatch, radii: NDArray[np.float64]) -> list[NDArray[np.uint64]]:
         """Sorted keys of every code within each query's radius."""
@@ -111,7 +130,7 @@ def prepare(batch: QueryBatch, n_words: int) -> Prepared:
 
 
 def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Sorted keys (n, k), and how many codes were counted for each query."""
+    """Heaps (n, k) of keys, and how many codes were counted for each query."""
     from hbmp.index import ball_loops, loops
 
     n_queries = len(queries.facts)
@@ -121,7 +140,6 @@ def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64
         loops.nearest_in_order(balls.words, *queries, heaps, max(128, at_once))
     else:
         ball_loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
-    heaps.sort(axis=1)
     return heaps, visited
 
 
@@ -173,15 +191,15 @@ def _balls_that_pay(single: Balls, batch: QueryBatch) -> Balls:
     return balls if visited.mean() <= _MOST_VISITED * words.shape[1] else single
 
 
-def _in_threads(search: Any, balls: Balls, n_queries: int) -> list[Any]:
-    """Results of parts of the queries, by as many threads as FAISS may use, if there is enough to do."""
+def _in_threads(search: Callable[[slice], None], balls: Balls, n_queries: int) -> None:
+    """Search for parts of the queries, by as many threads as FAISS may use, if there is enough to do."""
     import faiss
 
-    worth = balls.words.size * n_queries // _WORK_PER_THREAD
-    n_threads = max(1, min(faiss.omp_get_max_threads(), n_queries, worth))
-    limits = np.linspace(0, n_queries, n_threads + 1).astype(int)
-    parts = [slice(first, last) for first, last in itertools.pairwise(limits)]
+    most = min(n_queries, balls.words.size * n_queries // _WORK_PER_THREAD)
+    n_threads = min(most, faiss.omp_get_max_threads()) if most > 1 else 1
     if n_threads == 1:
-        return [search(parts[0])]
+        search(slice(0, n_queries))
+        return
+    limits = np.linspace(0, n_queries, n_threads + 1).astype(int)
     with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(search, parts))
+        list(pool.map(search, (slice(first, last) for first, last in itertools.pairwise(limits))))

@@ -259,9 +259,9 @@ def distance_to(words, item, row, signs, sizes, facts):
 
 
 @part
-def push(heaps, row, key):
-    """Replace the largest key of a heap."""
-    at, size = 0, heaps.shape[1]
+def sift(heaps, row, key, size):
+    """Replace the largest key of a heap, which takes the first places of a row."""
+    at = 0
     while True:
         child = 2 * at + 1
         if child >= size:
@@ -284,7 +284,8 @@ def key_of(distance, position, number, bits):
 
 
 @part
-def _key_distance(key, number, bits):
+def distance_of(key, number, bits):
+    """The distance in a sort key."""
     ascending = np.uint32(key >> HALF)
     bits[0] = ascending & ~_TOP if ascending & _TOP else ~ascending
     return np.float64(number[0])
@@ -295,7 +296,7 @@ def offer(words, item, position, row, signs, sizes, facts, heaps, limits, number
     """Put a code into the heap of a query if it belongs there; `limits` are those of its largest key."""
     key = key_of(distance_to(words, item, row, signs, sizes, facts), position, number, bits)
     if key < heaps[row, 0]:
-        push(heaps, row, key)
+        sift(heaps, row, key, heaps.shape[1])
         set_limits(heaps[row, 0], row, facts, limits, number, bits)
 
 
@@ -313,7 +314,7 @@ def set_limits(key, row, facts, limits, number, bits):
     if key == MISSING:
         limits[row, 0] = limits[row, 1] = NO_LIMIT
         return
-    distance = _key_distance(key, number, bits)
+    distance = distance_of(key, number, bits)
     parts = 8.0 if facts[row, N_FAST] > 1 else 1.0
     limits[row, 0], limits[row, 1] = limit_at(distance, row, facts, 1.0), limit_at(distance, row, facts, parts)
 
@@ -322,7 +323,7 @@ def set_limits(key, row, facts, limits, number, bits):
 def grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits):
     """New levels for a query if its results so far call for them."""
     if heaps[row, 0] != MISSING:
-        distance = _key_distance(heaps[row, 0], number, bits)
+        distance = distance_of(heaps[row, 0], number, bits)
         if grade_for(row, distance, sizes, planes, tiers, facts):
             set_limits(heaps[row, 0], row, facts, limits, number, bits)
 

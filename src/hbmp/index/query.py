@@ -16,8 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
+from hbmp._core.exact_terms import exact_terms
 
 _FLOAT32_SLACK = 4e-6  # relative; covers the float32 arithmetic of FAISS and the rounding of distances to float32
+
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+def _equal(bit_weights: NDArray[np.float64]) -> bool:
+    """Whether all weights are equal, and large enough that different numbers of bits differ as float32 distances."""
+    return bool(_TINY <= bit_weights[0] == bit_weights[-1] and (bit_weights == bit_weights[0]).all())
 
 
 @dataclass(frozen=True)
@@ -31,13 +39,12 @@ class QueryBatch:
     @classmethod
     def prepare(cls, queries: NDArray[Any], bit_weights: NDArray[np.float64]) -> QueryBatch:
         """From checked queries (n, n_bits), signs or scores."""
-        products, offsets = hamming.query_terms(queries, bit_weights)
-        n_bits = queries.shape[1]
-        vectors = np.zeros((len(queries), 8 * hamming.bytes_for(n_bits)))
-        vectors[:, :n_bits] = products
-        # Below, different numbers of bits have equal distances as float32, and the order of ids decides between them.
-        equal_weights = bit_weights[0] >= np.finfo(np.float32).tiny and (bit_weights == bit_weights[0]).all()
-        plain = equal_weights and (queries.dtype == np.int8 or (np.abs(queries) == 1).all())
+        products, offsets = exact_terms(queries, bit_weights)
+        n_bits, vectors = queries.shape[1], products
+        if n_bits % 8:
+            vectors = np.zeros((len(queries), 8 * hamming.bytes_for(n_bits)))
+            vectors[:, :n_bits] = products
+        plain = _equal(bit_weights) and (queries.dtype == np.int8 or (np.abs(queries) == 1).all())
         return cls(vectors, offsets, np.packbits(queries > 0, axis=1, bitorder="little") if plain else None)
 
     def __len__(self) -> int:

@@ -88,6 +88,8 @@ def nearest(segment: Segment, batch: QueryBatch, k: int) -> Results:
     k = min(k, len(segment))
     if k == 0 or len(batch) == 0:
         return np.empty((len(batch), k), np.float32), np.empty((len(batch), k), np.int64)
+    if len(batch) <= _QUERIES_AT_ONCE:
+        return _nearest_block(segment, batch, k)
     blocks = [batch.select(slice(start, start + _QUERIES_AT_ONCE)) for start in range(0, len(batch), _QUERIES_AT_ONCE)]
     parts = [_nearest_block(segment, block, k) for block in blocks]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
@@ -95,15 +97,16 @@ def nearest(segment: Segment, batch: QueryBatch, k: int) -> Results:
 
 def _nearest_block(segment: Segment, batch: QueryBatch, k: int) -> Results:
     groups = segment.groups
+    codes = segment if groups is None else groups.codes
+    if k <= len(codes) // 4 and _counts(codes, batch):
+        return codes.counted.nearest(batch, k, groups)
     if groups is not None:
-        found, numbers = nearest(groups.codes, batch, min(k, len(groups.codes)))
+        found, numbers = _nearest_by_scan(codes, batch, min(k, len(codes)))
         return split_keys(groups.nearest_members(found, numbers, k))
     return _nearest_by_scan(segment, batch, k)
 
 
 def _nearest_by_scan(segment: Segment, batch: QueryBatch, k: int) -> Results:
-    if k <= len(segment) // 4 and _counts(segment, batch):
-        return split_keys(segment.counted.nearest(batch, k))
     if batch.packed_signs is not None and (len(segment) < _PLAIN_BELOW or segment.rows.shape[1] < _PLAIN_BYTES):
         return _nearest_plain(segment.rows, batch.packed_signs, batch.plain_distances(), k)
     n_candidates = batch.candidates(k, len(segment))

@@ -1,0 +1,56 @@
+"""From heaps of sort keys to results, with the items of equal codes. Importing it takes numba.
+
+`index.grouped` does the same with arrays, for sets that are searched without compiled loops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbmp.index.intrinsics import loop, part
+from hbmp.index.loops import HALF, LOW, MISSING, distance_of, sift
+
+_ZERO = np.uint64(0)
+
+
+@part
+def _sort(heaps, row):
+    """A heap in ascending order."""
+    for size in range(heaps.shape[1] - 1, 0, -1):
+        largest, last = heaps[row, 0], heaps[row, size]
+        sift(heaps, row, last, size)
+        heaps[row, size] = largest
+
+
+@part
+def _nearest_members(groups, row, starts, members, best):
+    """Fill a heap with the nearest items of groups whose keys are sorted by distance and first member."""
+    for i in range(groups.shape[1]):
+        group = np.int64(groups[row, i] & LOW)
+        distance = groups[row, i] >> HALF << HALF
+        for place in range(starts[group], starts[group + 1]):
+            key = distance | np.uint64(members[place])
+            if key >= best[row, 0]:
+                if place == starts[group]:
+                    return  # nor is any item of later groups nearer
+                break
+            sift(best, row, key, best.shape[1])
+
+
+@loop
+def answer(heaps, starts, members, found, positions):
+    """Distances and positions (n, k) from heaps of codes; `starts` of groups are empty where no code repeats."""
+    number = np.empty(1, np.float32)
+    bits = number.view(np.uint32)
+    best = np.full(heaps.shape, MISSING) if len(starts) else heaps
+    for row in range(len(heaps)):
+        _sort(heaps, row)
+        if len(starts):
+            _nearest_members(heaps, row, starts, members, best)
+            _sort(best, row)
+        for i in range(best.shape[1]):
+            if best[row, i] == MISSING:
+                found[row, i], positions[row, i] = np.inf, -1
+            else:
+                found[row, i] = distance_of(best[row, i], number, bits)
+                positions[row, i] = np.int64(best[row, i] & LOW)
