@@ -7,16 +7,18 @@ from functools import cache
 
 
 @cache
-def compiled(loop: Callable, inlined: bool = False) -> Callable | None:
+def compiled(loop: Callable, inlined: bool = False, makes_arrays: bool = True) -> Callable | None:
     """The function as machine code that releases the interpreter's lock, or None where numba is not installed.
 
-    An `inlined` function becomes part of the compiled functions that call it.
+    An `inlined` function becomes part of the compiled functions that call it. One that makes no arrays need not count
+    references to those that it is given, which can take longer than what it does with them.
     """
     try:
         import numba
     except ImportError:
         return None
+    settings = {"nogil": True, "forceinline": inlined, "_nrt": makes_arrays}
     try:
-        return numba.njit(nogil=True, forceinline=inlined, cache=True)(loop)
+        return numba.njit(cache=True, **settings)(loop)
     except RuntimeError:  # no folder to keep the machine code in
-        return numba.njit(nogil=True, forceinline=inlined)(loop)
+        return numba.njit(**settings)(loop)

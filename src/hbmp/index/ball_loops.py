@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.index.intrinsics import loop, lowest, ones, part
+from hbmp.index.intrinsics import loop, lowest, ones, part, step
 from hbmp.index.loops import (
     HALF,
     MARKED,
@@ -175,6 +175,16 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
     stretches, seen, bits = np.empty(n_queries), np.full(n_queries, MISSING), number.view(np.uint32)
     # Balls whose codes differ in dear bits are ruled out by the first levels, others by levels that are chosen anew.
     first_planes, first_tiers, first_facts, first_limits = planes.copy(), tiers.copy(), facts.copy(), limits.copy()
+    _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts, heaps,
+                 visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
+                 first_tiers, first_facts, first_limits)  # fmt: skip
+
+
+@step
+def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts, heaps,
+                 visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
+                 first_tiers, first_facts, first_limits):  # fmt: skip
+    n_balls, n_queries = np.uint64(len(radii)), len(heaps)
     for row in range(n_queries):
         closest[row] = _closest_ball(centres, mask, row, signs, tiers, counts)
         stretches[row] = _stretch(row, sizes, weights)

@@ -18,7 +18,12 @@ def loop(function: Callable[..., Any]) -> Any:
 
 def part(function: Callable[..., Any]) -> Any:
     """Part of the loops that call it: passing arrays on takes longer than bounding a hundred codes."""
-    return compiled(function, inlined=True)
+    return compiled(function, inlined=True, makes_arrays=False)
+
+
+def step(function: Callable[..., Any]) -> Any:
+    """A function that loops or Python call; it makes no arrays."""
+    return compiled(function, makes_arrays=False)
 
 
 def _count_ones(_context: Any, _word: Any) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.index.intrinsics import loop, lowest, ones, part
+from hbmp.index.intrinsics import loop, lowest, ones, part, step
 
 FAST, PLANES, TIERS = 3, 6, 7
 BASE, STEP, TOTAL, OFFSET, N_FAST, LEAST, MOST, N_FACTS = range(8)  # columns of `facts`
@@ -32,7 +32,7 @@ _WHOLE = np.uint64(31)  # codes less one that an unrolled loop takes at a time
 LOW, _TOP = np.uint64(0xFFFFFFFF), np.uint32(1 << 31)
 
 
-@loop
+@step
 def prepare(vectors, offsets, signs, sizes, planes, tiers, facts):
     """Signs, sizes, planes, tiers and facts of each query from α∘q (n, bits) and Σ α_k |q_k| (n,)."""
     for row in range(len(vectors)):
@@ -53,10 +53,14 @@ def prepare(vectors, offsets, signs, sizes, planes, tiers, facts):
         _grade(row, most, sizes, planes, tiers, facts)
 
 
-@loop
+@step
 def _grade(row, most, sizes, planes, tiers, facts):
     """Levels of one query for sizes of at most `most`; dearer bits count as that much."""
-    planes[row], tiers[row] = ZERO, ZERO
+    for word in range(planes.shape[2]):
+        for plane in range(PLANES):
+            planes[row, plane, word] = ZERO
+        for tier in range(TIERS):
+            tiers[row, tier, word] = ZERO
     total, n_used, least = 0.0, 0, facts[row, LEAST]
     for bit in range(sizes.shape[1]):
         total += min(sizes[row, bit], most)
@@ -67,9 +71,10 @@ def _grade(row, most, sizes, planes, tiers, facts):
         for bit in range(sizes.shape[1]):
             if sizes[row, bit] > 0:
                 planes[row, 0, bit >> 6] |= ONE << np.uint64(bit & 63)
-        tiers[row, 0] = planes[row, 0]
+        for word in range(planes.shape[2]):
+            tiers[row, 0, word] = planes[row, 0, word]
         return
-    step = _best_step(sizes[row], most)
+    step = _best_step(row, sizes, most)
     facts[row, STEP], facts[row, N_FAST] = step, FAST
     for bit in range(sizes.shape[1]):
         level = np.int64(min(63.0, min(sizes[row, bit], most) / step * 8))
@@ -81,15 +86,15 @@ def _grade(row, most, sizes, planes, tiers, facts):
             tiers[row, tier, word] |= mark
 
 
-@loop
-def _best_step(sizes, most):
+@step
+def _best_step(row, sizes, most):
     """The step for which seven levels leave out least of the sizes; the dearest bits may exceed the highest level."""
     best, best_left = most / TIERS, np.inf
     step = most / TIERS
     for _ in range(10):
         left = 0.0
-        for bit in range(len(sizes)):
-            size = min(sizes[bit], most)
+        for bit in range(sizes.shape[1]):
+            size = min(sizes[row, bit], most)
             left += size - step * min(TIERS, np.int64(size / step))
         if left < best_left:
             best, best_left = step, left
@@ -97,7 +102,7 @@ def _best_step(sizes, most):
     return best
 
 
-@loop
+@step
 def grade_for(row, distance, sizes, planes, tiers, facts):
     """New levels where results lie much nearer than the dearest bit weighs, so that cheap bits tell codes apart."""
     beyond = max(distance - facts[row, BASE], 0.0)
@@ -332,9 +337,15 @@ def grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits):
 def nearest_in_order(words, signs, sizes, planes, tiers, facts, heaps, at_once):
     """Fill the heaps (n, k) of all queries with the nearest of all codes, `at_once` codes after the other."""
     limits, bounds, number = np.full((len(heaps), 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    bits, n_items = number.view(np.uint32), np.uint64(words.shape[1])
-    for first in range(ZERO, n_items, np.uint64(at_once)):
-        last = min(n_items, first + np.uint64(at_once))
+    _visit_in_order(words, signs, sizes, planes, tiers, facts, heaps, np.uint64(at_once), limits, bounds, number,
+                    number.view(np.uint32))  # fmt: skip
+
+
+@step
+def _visit_in_order(words, signs, sizes, planes, tiers, facts, heaps, at_once, limits, bounds, number, bits):
+    n_items = np.uint64(words.shape[1])
+    for first in range(ZERO, n_items, at_once):
+        last = min(n_items, first + at_once)
         for row in range(len(heaps)):
             grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
             many = facts[row, N_FAST] > 1
