@@ -383,3 +383,13 @@ def test_equal_weights_so_small_that_distances_tie_as_float32(weight):
     expected = np.argsort(table, axis=1, kind="stable")[:, :30]
     np.testing.assert_array_equal(ids, expected)
     np.testing.assert_array_equal(distances, np.take_along_axis(table, expected, axis=1))
+
+
+def test_weights_are_a_copy_that_cannot_change():
+    """Searches keep what follows from the weights."""
+    weights = np.array([1.0, 2.0, 3.0])
+    index = hbmp.Index(3, weights).add(np.array([[1, 1, 1], [-1, 1, 1]], np.int8))
+    weights[:] = 7
+    assert index.search([[1, 1, 1]], 2)[0].tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match="read-only"):
+        index.bit_weights[0] = 7

@@ -105,6 +105,33 @@ def test_every_path_equals_brute_force(data):
                 np.testing.assert_array_equal(found, exact[row][inside])
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_one_query_equals_brute_force(data):
+    """Codes that repeat often, with ties within a group and between groups; signs, scores and whole scores."""
+    draw = data.draw
+    seed, n_items, n_bits, k = (draw(st.integers(*span)) for span in ((0, 2**32), (200, 800), (3, 140), (1, 20)))
+    path, kind = draw(st.sampled_from(["groups in balls", "balls", "counted"])), draw(st.sampled_from(KINDS))
+    query_kind = draw(st.sampled_from(["signs", "float64", "float32", "whole"]))
+    rng = np.random.default_rng(seed)
+    pool = rng.choice(SIGNS, (draw(st.integers(80, 400)), n_bits))
+    pool = pool[:6][rng.integers(0, 6, len(pool))] * np.where(rng.random(pool.shape) < 0.1, -1, 1).astype(np.int8)
+    codes, ids = pool[rng.integers(0, len(pool), n_items)], rng.permutation(9999)[:n_items]
+    weights = some_weights(kind, n_bits, rng)
+    queries = codes[:3].copy()
+    queries[1:] *= np.where(rng.random((2, n_bits)) < 0.1, -1, 1).astype(np.int8)
+    if query_kind != "signs":
+        sizes = rng.integers(0, 3, queries.shape) if query_kind == "whole" else rng.normal(1, 0.7, queries.shape)
+        queries = (queries * sizes).astype(np.float32 if query_kind == "float32" else np.float64)
+    with pytest.MonkeyPatch.context() as patch:
+        take_path(patch, path)
+        index = hbmp.Index(n_bits, weights).add(codes, ids)
+        expected = expected_of(queries, codes, ids, weights, k)
+        for row in range(len(queries)):
+            found = index.search(queries[row : row + 1], k)
+            equal(found, [part[row : row + 1] for part in expected])
+
+
 @pytest.mark.parametrize("n_bits", [13, 64, 200])
 def test_groups_hold_every_item_once(n_bits):
     rng = np.random.default_rng(n_bits)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hbmp import hamming
 from hbmp.index import file as index_file
 from hbmp.index.exact import merge_results
-from hbmp.index.query import QueryBatch
+from hbmp.index.query import QueryBatch, SignTerms
 from hbmp.index.saving import describe, restore, write_faiss
 from hbmp.index.scan import coarse_to_fine, nearest, within
 from hbmp.index.segment import Segment, append, as_ids, new_ids, only, room_for, without
@@ -51,7 +51,7 @@ class Index:
     n_bits : int
         Length of the codes.
     bit_weights : ndarray of shape (n_bits,)
-        Weight of each bit.
+        Weight of each bit, read-only.
     kind : {"flat", "ivf"}
         Whether the index has inverted lists.
     recall_ : dict of int to float
@@ -73,7 +73,10 @@ class Index:
     def __init__(self, n_bits: int, bit_weights: ArrayLike | None = None):
         hamming.bytes_for(n_bits)
         self.n_bits = int(n_bits)
-        self.bit_weights = hamming.check_weights(np.ones(self.n_bits) if bit_weights is None else bit_weights, n_bits)
+        weights = hamming.check_weights(np.ones(self.n_bits) if bit_weights is None else bit_weights, n_bits).copy()
+        weights.flags.writeable = False
+        self.bit_weights = weights
+        self._of_signs = SignTerms.of(weights)
         self._segments: tuple[Segment, ...] = ()
         self._next_id = 0
         self._writing = threading.Lock()
@@ -389,8 +392,10 @@ class Index:
         queries = np.asarray(queries)
         if queries.ndim == 2 and queries.shape[1] == self.n_bits:
             queries = queries[:, :n_bits]
+        own = bit_weights is None and n_bits == self.n_bits
         weights = self.bit_weights[:n_bits] if bit_weights is None else hamming.check_weights(bit_weights, n_bits)
-        return QueryBatch.prepare(hamming.check_queries(queries, n_bits), weights), n_bits
+        checked = hamming.check_queries(queries, n_bits)
+        return QueryBatch.prepare(checked, weights, self._of_signs if own else None), n_bits
 
     def _check_prefix(self, n_bits: int, most: int) -> int:
         if int(n_bits) != n_bits or not 1 <= n_bits <= most:

@@ -175,14 +175,14 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
     stretches, seen, bits = np.empty(n_queries), np.full(n_queries, MISSING), number.view(np.uint32)
     # Balls whose codes differ in dear bits are ruled out by the first levels, others by levels that are chosen anew.
     first_planes, first_tiers, first_facts, first_limits = planes.copy(), tiers.copy(), facts.copy(), limits.copy()
-    _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts, heaps,
-                 visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
+    _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
+                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
                  first_tiers, first_facts, first_limits)  # fmt: skip
 
 
 @step
-def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts, heaps,
-                 visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
+def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
+                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
                  first_tiers, first_facts, first_limits):  # fmt: skip
     n_balls, n_queries = np.uint64(len(radii)), len(heaps)
     for row in range(n_queries):

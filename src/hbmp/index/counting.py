@@ -59,8 +59,10 @@ def available() -> bool:
 
 def suits(batch: QueryBatch) -> bool:
     """Whether no query is so small that its levels would underflow."""
+    if batch.offsets.min() >= _SMALLEST:  # Σ α_k |q_k| is at most the sum of |v|
+        return True
     sizes = batch.sizes()
-    return bool(sizes.min() >= _SMALLEST) or not ((sizes > 0) & (sizes < _SMALLEST)).any()
+    return not ((sizes > 0) & (sizes < _SMALLEST)).any()
 
 
 class CountedCodes:

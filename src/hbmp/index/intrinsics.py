@@ -26,6 +26,11 @@ def step(function: Callable[..., Any]) -> Any:
     return compiled(function, makes_arrays=False)
 
 
+def rough(function: Callable[..., Any]) -> Any:
+    """Such a function whose sums may be rounded in any way."""
+    return compiled(function, makes_arrays=False, adds_in_order=False)
+
+
 def _count_ones(_context: Any, _word: Any) -> Any:
     """Population count of a 64-bit word."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.index.intrinsics import loop, lowest, ones, part, step
+from hbmp.index.intrinsics import loop, lowest, ones, part, rough, step
 
 FAST, PLANES, TIERS = 3, 6, 7
 BASE, STEP, TOTAL, OFFSET, N_FAST, LEAST, MOST, N_FACTS = range(8)  # columns of `facts`
@@ -77,25 +77,24 @@ def _grade(row, most, sizes, planes, tiers, facts):
     step = _best_step(row, sizes, most)
     facts[row, STEP], facts[row, N_FAST] = step, FAST
     for bit in range(sizes.shape[1]):
-        level = np.int64(min(63.0, min(sizes[row, bit], most) / step * 8))
-        mark, word = ONE << np.uint64(bit & 63), bit >> 6
+        level = np.uint64(min(63.0, min(sizes[row, bit], most) / step * 8))
+        place, word = np.uint64(bit & 63), bit >> 6
         for plane in range(PLANES):
-            if level >> (PLANES - 1 - plane) & 1:
-                planes[row, plane, word] |= mark
-        for tier in range(level >> FAST):
-            tiers[row, tier, word] |= mark
+            planes[row, plane, word] |= (level >> np.uint64(PLANES - 1 - plane) & ONE) << place
+        for tier in range(TIERS):
+            tiers[row, tier, word] |= np.uint64(level >> THREE > tier) << place
 
 
-@step
+@rough
 def _best_step(row, sizes, most):
     """The step for which seven levels leave out least of the sizes; the dearest bits may exceed the highest level."""
     best, best_left = most / TIERS, np.inf
     step = most / TIERS
     for _ in range(10):
-        left = 0.0
+        inverse, left = 1 / step, 0.0
         for bit in range(sizes.shape[1]):
             size = min(sizes[row, bit], most)
-            left += size - step * min(TIERS, np.int64(size / step))
+            left += size - step * min(7.0, np.floor(size * inverse))
         if left < best_left:
             best, best_left = step, left
         step *= 0.7071067811865476

@@ -10,7 +10,7 @@ The distance to a code u is (o - v·u) / 2, so nearest means largest v·u.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,19 @@ _FLOAT32_SLACK = 4e-6  # relative; covers the float32 arithmetic of FAISS and th
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-def _equal(bit_weights: NDArray[np.float64]) -> bool:
-    """Whether all weights are equal, and large enough that different numbers of bits differ as float32 distances."""
-    return bool(_TINY <= bit_weights[0] == bit_weights[-1] and (bit_weights == bit_weights[0]).all())
+class SignTerms(NamedTuple):
+    """What the terms of all sign queries have in common: v = α∘q for q = 1, o, and whether the distance is plain."""
+
+    vector: NDArray[np.float64]  # (n_bits,)
+    offset: float
+    plain: bool  # weights are equal, and large enough that other numbers of bits are other float32 distances
+
+    @classmethod
+    def of(cls, bit_weights: NDArray[np.float64]) -> SignTerms:
+        """From checked weights."""
+        vectors, offsets = exact_terms(np.ones((1, len(bit_weights))), bit_weights)
+        plain = bool(bit_weights[0] >= _TINY and (bit_weights == bit_weights[0]).all())
+        return cls(vectors[0], float(offsets[0]), plain)
 
 
 @dataclass(frozen=True)
@@ -37,14 +47,20 @@ class QueryBatch:
     packed_signs: NDArray[np.uint8] | None  # (n, n_bytes)
 
     @classmethod
-    def prepare(cls, queries: NDArray[Any], bit_weights: NDArray[np.float64]) -> QueryBatch:
-        """From checked queries (n, n_bits), signs or scores."""
-        products, offsets = exact_terms(queries, bit_weights)
+    def prepare(
+        cls, queries: NDArray[Any], bit_weights: NDArray[np.float64], of_signs: SignTerms | None = None
+    ) -> QueryBatch:
+        """From checked queries (n, n_bits), signs or scores, and what is known of the weights."""
+        of_signs = SignTerms.of(bit_weights) if of_signs is None else of_signs
+        if queries.dtype == np.int8:
+            products, offsets = queries * of_signs.vector, np.full(len(queries), of_signs.offset)
+        else:
+            products, offsets = exact_terms(queries, bit_weights)
         n_bits, vectors = queries.shape[1], products
         if n_bits % 8:
             vectors = np.zeros((len(queries), 8 * hamming.bytes_for(n_bits)))
             vectors[:, :n_bits] = products
-        plain = _equal(bit_weights) and (queries.dtype == np.int8 or (np.abs(queries) == 1).all())
+        plain = of_signs.plain and (queries.dtype == np.int8 or (np.abs(queries) == 1).all())
         return cls(vectors, offsets, np.packbits(queries > 0, axis=1, bitorder="little") if plain else None)
 
     def __len__(self) -> int:

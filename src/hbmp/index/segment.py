@@ -144,7 +144,12 @@ class Segment:
 
     def ids_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Ids of positions; -1 stays -1."""
-        ids = positions + self.ids if isinstance(self.ids, int) else self.ids[positions].astype(np.int64)
+        if isinstance(self.ids, int):
+            if self.ids == 0:
+                return positions
+            ids = positions + self.ids
+        else:
+            ids = self.ids[positions].astype(np.int64)
         return np.where(positions < 0, np.int64(-1), ids)
 
     def positions_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
