@@ -116,7 +116,7 @@ def test_the_shortest_codes_within_a_point_are_recommended():
     assert tables.recommendation(rows, "map", []) == "16 bits of a (2 bytes per item) have mAP 0.790."
     assert tables.recommendation(rows[2:], "map", [floats]) == ""
     text = tables.recommendation(rows, "map", [floats, BaselineResult("classifier", 40, 0.9, 0.2, 1.0)])
-    assert text.endswith("so 96 % is kept, classifier (40 bytes) 0.900.")
+    assert text.endswith("so 96 % is kept; classifier (40 bytes) has 0.900.")
 
 
 def test_without_labels_recall_is_recommended_beside_the_best_of_equal_size():

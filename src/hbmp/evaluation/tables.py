@@ -72,7 +72,7 @@ def recommendation(rows: Sequence[MethodResult], measure: str, baselines: Sequen
     floats, *others = [each for each in baselines if not each.error]
     kept = f", so {_percent(score / floats.score)} is kept" if score < floats.score else ""
     best = max(others, key=lambda each: each.score, default=floats)
-    other = f", {best.name} ({best.bytes_per_item:,} bytes) {best.score:.3f}" if best.score > floats.score else ""
+    other = f"; {best.name} ({best.bytes_per_item:,} bytes) has {best.score:.3f}" if best.score > floats.score else ""
     return f"{words}; the original vectors ({floats.bytes_per_item:,} bytes) have {floats.score:.3f}{kept}{other}."
 
 

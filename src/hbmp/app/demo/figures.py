@@ -67,7 +67,8 @@ def residuals(curves: dict[str, np.ndarray]) -> str:
     for scheme, curve in curves.items():
         style = {"color": "#1c1f23", "linestyle": "--"} if scheme == _MODEL else {"color": _SCHEMES[scheme]}
         axis.plot(curve, label=scheme, **style)
-    axis.set(xlabel="bits", ylabel="relative residual", ylim=(0, 1.03))
+    lowest = min(float(curve.min()) for curve in curves.values())
+    axis.set(xlabel="bits", ylabel="relative residual", ylim=(max(0.0, lowest - 0.15), 1.02))
     axis.set_xlim(left=0)
     axis.legend(loc="lower left", fontsize=8)
     return as_svg(figure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import TYPE_CHECKING
 
 from hbmp._core.table import Table
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 _STYLE = """
 main p,.lead{max-width:46rem}figure{background:#fff;border-radius:8px;padding:.4rem;margin:.6rem 0;overflow-x:auto}
-figure svg,figure img{display:block;margin:0 auto}.sideways svg,.sideways img{min-width:34rem}
+figure svg,figure img{display:block;margin:0 auto;max-width:46rem}
+.key{display:none;font-size:.85rem}.key span{margin-right:1em;white-space:nowrap}
+.key i{display:inline-block;width:.8em;height:.8em;margin-right:.35em;border-radius:2px}
+@media(max-width:40rem){.key{display:block}.searches td,.searches th{padding:.28rem .2rem;font-size:.74rem}}
+pre{white-space:pre-wrap;overflow-wrap:anywhere}
+.sideways svg,.sideways img{min-width:34rem}
 .pair{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}
 code{font-size:.9em;overflow-wrap:anywhere}.jump{font-size:.88rem;margin:.4rem 0 1rem;line-height:1.9}
 .searches table{table-layout:fixed;width:100%}.searches td,.searches th{white-space:normal;overflow-wrap:anywhere}
@@ -50,7 +56,7 @@ def _scores(shown: Shown) -> str:
     return (
         f"<p>{html.escape(found.recommendation)}</p>{found.summary.html()}{found.alternatives.html()}"
         f"<details><summary>All scores and costs</summary>{found.details.html()}</details>"
-        f"<p class=caption>{html.escape(found.caption)}</p>"
+        f"<details><summary>How this was measured</summary><p class=caption>{html.escape(found.caption)}</p></details>"
     )
 
 
@@ -69,12 +75,20 @@ def _searches(shown: Shown) -> str:
 def _search_table(search: SentenceSearch) -> str:
     kinds = tuple(search.found)
     rows = tuple(zip(*search.found.values(), strict=True))
-    return Table(kinds, rows, title=f"“{search.sentence}”", n_names=len(kinds)).html()
+    table = Table(kinds, rows, title=f"“{search.sentence}”", n_names=len(kinds)).html()
+    return re.sub(r"(?<=[a-z])([._])(?=\w)", r"\1<wbr>", table)  # long names break after a dot on narrow screens
 
 
 def _bits(shown: Shown) -> str:
     words = "One line per method. Longer codes need more memory; a good method reaches a high score with few bits."
-    return _figure(as_svg(shown.comparison.plot()), words, sideways=True)
+    drawn = colours(shown.comparison.ranking)
+    key = " ".join(_key(name, colour) for name, colour in drawn.items())
+    return _figure(as_svg(shown.comparison.plot()), words, sideways=True, key=key)
+
+
+def _key(name: str, colour: tuple[float, float, float]) -> str:
+    red, green, blue = (round(255 * part) for part in colour)
+    return f'<span><i style="background:rgb({red},{green},{blue})"></i>{html.escape(name)}</span>'
 
 
 def _curves(shown: Shown) -> str:
@@ -104,12 +118,14 @@ def _affinity(shown: Shown) -> str:
     book = shown.model.codebook_
     words = (
         "Left: the affinity of the labels, from blue (+1, the same label) to red (−1, nothing in common); labels with "
-        f"similar texts are closer than others. Right: what {book.n_bits} bits rebuild of it."
+        f"similar texts are closer than others. Right: what {book.n_bits} bits rebuild of it. It is paler, because a "
+        "constant shift of all pairs changes no ranking."
     )
     return _figure(figures.affinity(book), words)
 
 
-def _figure(content: str, words: str, *, sideways: bool = False) -> str:
-    """A figure with its caption; with `sideways` it scrolls on narrow screens."""
+def _figure(content: str, words: str, *, sideways: bool = False, key: str = "") -> str:
+    """A figure with its caption; with `sideways` it scrolls on narrow screens, and the key of its colours is shown."""
     kind = " class=sideways" if sideways else ""
-    return f"<figure{kind}>{content}</figure><p class=caption>{html.escape(words)}</p>"
+    key = f"<p class=key>{key}</p>" if key else ""
+    return f"<figure{kind}>{content}</figure>{key}<p class=caption>{html.escape(words)}</p>"

@@ -2,14 +2,16 @@
 import { element, show } from "./api.js";
 
 const MOST_FACTS = 4;
+const DRAWN = /^[0-9a-f-]{32,36}$/i; // an id that a program drew
 
 export function words(item, info) {
   const { title, text } = info.shown;
   const payload = item.payload ?? {};
   const name = item.name?.split("/").at(-1);
   const named = payload[title] ?? null;
+  const id = info.ids === "text" && !DRAWN.test(item.id) ? item.id : null;
   return {
-    title: named ?? (info.pictures === "text" ? null : item.label) ?? name ?? (text && payload[text] ? null : `item ${item.id}`),
+    title: named ?? (info.pictures === "text" ? null : item.label) ?? name ?? id ?? (text && payload[text] ? null : `item ${item.id}`),
     text: (text && payload[text]) || null,
   };
 }
