@@ -116,7 +116,10 @@ def test_label_sets_weigh_by_their_counts():
         ({"dither": 0.5}, CLASSES, {"dither": 0.5}),
         ({"dither": 0}, TWO, {"dither": 0.0}),
         ({"detail_bits": "auto"}, TWO, {"dither": "auto"}),
-        ({"detail_bits": 1}, TWO, {"dither": 0.0}),
+        ({"detail_bits": 8}, TWO, {"dither": 0.6, "extra_bits": 8}),
+        ({"detail_bits": 9}, TWO, {"dither": 0.0, "extra_bits": 9}),
+        ({"detail_bits": 4, "function": Trees()}, TWO, {"extra_bits": 0}),  # learns bits one by one
+        ({"detail_bits": 4, "scheme": "constant"}, TWO, {"extra_bits": 0}),  # its codes are not nested
         ({"label_queries": True}, CLASSES, {"label_queries": True}),
         ({"label_queries": False}, SETS, {"label_queries": False}),
         ({"function": Trees()}, CLASSES, {"learns_labels": False, "contrast_share": 0.0, "open": True}),

@@ -39,7 +39,7 @@ class DetailBits(BaseEstimator):
     ----------
     coupling : float, default=0.5
         Influence of the bits on one another, from 0 to 1.
-    gain : float, default=1.2
+    gain : float, default=2.0
         Gain of the n_bits-th principal axis of the residual over the first, at least 1.
     n_iter : int, default=20
         Rounds of choosing bits and refitting atoms.
@@ -77,7 +77,7 @@ class DetailBits(BaseEstimator):
     scale_: float
     unexplained_: NDArray[np.float64]
 
-    def __init__(self, *, coupling: float = 0.5, gain: float = 1.2, n_iter: int = 20, max_rows: int = 100_000) -> None:
+    def __init__(self, *, coupling: float = 0.5, gain: float = 2.0, n_iter: int = 20, max_rows: int = 100_000) -> None:
         self.coupling = coupling
         self.gain = gain
         self.n_iter = n_iter

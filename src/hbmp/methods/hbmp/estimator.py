@@ -300,9 +300,10 @@ class HBMP(Hasher):
             targets = pursue(plan, X, y, draw_seed(rng), weights)
         with stage("choice of target codes", until=0.1):
             target = select(targets, plan, X, y, rng)
+        seed = draw_seed(rng)  # before the choice, so that label bits are those of a code without details
         with stage("choice of detail bits", until=0.45 if plan.detail_bits == "auto" else 0.1):
             target, plan = spare_bits(target, plan, X, y, rng, weights)
-        encoder = BitEncoder.fit(X, y, target, plan, draw_seed(rng), weights)
+        encoder = BitEncoder.fit(X, y, target, plan, seed, weights)
         self._adopt(encoder, target, plan, labelled=y is not None)
 
     def _rebuild(self, X: Any, plan: Plan, rng: np.random.Generator) -> None:

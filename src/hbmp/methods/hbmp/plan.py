@@ -14,13 +14,15 @@
 | weight_share    | 0.5                            | 0.5                   | 0.5                 | 0.5                 |
 | contrast_share  | 0.25                           | 0.5, few rows 0       | 0.75                | 0.25                |
 | dither          | from 6 bits per class on       | 0                     | 0                   | 0                   |
-| extra_bits      | 0                              | 0                     | many: up to 48 bits | 0                   |
+| extra_bits      | as many as detail_bits         | the same              | many: up to 48 bits | as detail_bits      |
 | normalise       | no                             | no                    | many: yes           | no                  |
 | item_weights    | none                           | "count"               | none                | "count"             |
 | detail_bits     | chosen, below 200 rows 0       | the same              | an eighth of 32 on  | the same            |
 
 The last row is what "auto" stands for; by default there are no detail bits. To choose their number for images would
-train the network twice. So they get what features get where held-out rows are too few to choose.
+train the network twice. So they get what features get where held-out rows are too few to choose. Where bits are learned
+together, the label bits that details replace are learned with the others and dropped: the label bits that stay are
+then those of a code without details, and their price is what was measured.
 Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there
 are more than twice as many of them as labels. Dither is 0.3, of two classes 0.6. Only an "auto" function is dithered:
 a linear function that could not tell the classes apart lost by it. Without labels there is one decision: "auto"
@@ -56,7 +58,7 @@ FEWEST = 200  # rows from which on something is held out
 MOST_LABELS = 2000  # from which on label scores would cost more than the bits
 FEW = 2000  # multi-label feature vectors up to which bits are learned one by one
 DITHER, OF_TWO_CLASSES = 0.3, 0.6  # of two classes all bits are the same decision
-BITS_PER_CLASS = 6  # label bits from which on bits also tell how certain a class is
+BITS_PER_CLASS, BITS_PER_ONE_OF_TWO = 6, 2  # label bits from which on bits also tell how certain a class is
 MANY_IMAGES = 2000  # of classes, from which on normalised scores help a network and votes do not
 LEAST_BITS = 48  # that a pretrained network learns from many images of classes, however few are kept
 
@@ -157,15 +159,25 @@ class Plan:
         plan = replace(self, detail_bits=choice.n_bits)
         if choice.n_bits:
             plan = replace(plan, detail_total=choice.total, detail_total_real=choice.total_real)
-        return plan.dithered()
+        return plan.for_label_bits()
 
-    def dithered(self) -> Plan:
-        """The same plan with its dither, which depends on the number of label bits."""
-        if not _is_auto(self.dither) or _is_auto(self.detail_bits):
+    def for_label_bits(self) -> Plan:
+        """The same plan with its dither and extra bits, which depend on the number of label bits."""
+        if _is_auto(self.detail_bits):
             return self
-        spare = 0 < BITS_PER_CLASS * self.n_classes <= self.n_label_bits
-        usual = OF_TWO_CLASSES if self.n_classes == 2 else DITHER
-        return replace(self, dither=usual if spare else 0.0)
+        extra = max(self.extra_bits, self.detail_bits) if self.learns_replaced else self.extra_bits
+        dither = self.dither
+        if _is_auto(dither):
+            per_class = BITS_PER_ONE_OF_TWO if self.n_classes == 2 else BITS_PER_CLASS
+            spare = 0 < per_class * self.n_classes <= self.n_label_bits
+            dither = (OF_TWO_CLASSES if self.n_classes == 2 else DITHER) if spare else 0.0
+        return replace(self, extra_bits=extra, dither=dither)
+
+    @property
+    def learns_replaced(self) -> bool:
+        """Whether label bits that details replace are learned too: where bits are learned together and are nested."""
+        nested = self.inference["scheme"] != "constant" and not self.inference["refine"]
+        return nested and self.function is not None and self.function.by_gradients
 
     def explained(self, shares: Any) -> Plan:
         """The same plan with the shares of the features that are left unexplained."""
@@ -199,7 +211,7 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
     function = hash_function(params, facts)
     plan = replace(plan, function=function, affinity=label_affinity(params["affinity"], facts))
     plan = _with_objective(plan, params, facts)
-    return replace(plan, **_targets(params, facts)).dithered()
+    return replace(plan, **_targets(params, facts)).for_label_bits()
 
 
 def _rebuilds(params: Mapping[str, Any]) -> bool:

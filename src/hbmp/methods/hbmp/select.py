@@ -29,7 +29,8 @@ from hbmp._core.progress import parts
 from hbmp._core.seeds import draw_seed
 from hbmp.functions.kernel import squared_distances
 from hbmp.hamming import signs
-from hbmp.methods.hbmp.detail_choice import DetailChoice, ScoredRows, choose_details
+from hbmp.methods.hbmp.detail_choice import DetailChoice, choose_details
+from hbmp.methods.hbmp.detail_trials import ScoredRows
 from hbmp.methods.hbmp.dither import thresholds
 from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.label_votes import label_targets
@@ -47,7 +48,7 @@ def select(targets: list[Target], plan: Plan, X: Any, y: Any, rng: np.random.Gen
     if not plan.open:
         return targets[0]
     held_out = HeldOut.split(X, label_targets(y), rng)
-    codes = held_out.probe([target.book.codes[target.item_of, : plan.n_label_bits] for target in targets])
+    codes = held_out.probe([target.book.codes[target.item_of, : plan.n_bits] for target in targets])
     scores = [round(float(held_out.retrieval(held, learned)), 4) for held, learned in parts(codes)]
     return targets[scores.index(max(scores))]
 
