@@ -26,7 +26,7 @@ def ones(k):
 
 
 def test_bits_that_bring_nothing_become_details():
-    learned, held = (part(seed, 600, 32, 4, 0.0, repeat=4) for seed in (2, 3))
+    learned, held = (part(seed, 250, 32, 4, 0.0, repeat=4) for seed in (2, 3))
     choice = choose_details(learned, held, ones, random_state=0)
     assert choice.n_bits == 28  # two label bits would be too few
     assert choice.total >= TIE_BREAKING
@@ -38,7 +38,7 @@ def test_bits_that_are_all_needed_stay():
 
 
 def test_long_codes_always_have_some_details():
-    learned, held = (part(seed, 600, 32, 60, 0.3) for seed in (2, 3))
+    learned, held = (part(seed, 300, 32, 60, 0.3) for seed in (2, 3))
     assert 0 < choose_details(learned, held, ones, random_state=0).n_bits <= 4
 
 

@@ -183,7 +183,7 @@ def test_auto_spares_bits_that_bring_nothing():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 300)
     X = (rng.normal(size=(3, 12)) * 20)[y] + rng.normal(size=(300, 12))
-    model = small(16, detail_bits="auto", function=Linear(epochs=12), feature_share=0).fit(X, y)
+    model = small(16, detail_bits="auto", function=Linear(epochs=30), feature_share=0).fit(X, y)
     assert model.detail_bits_ >= 8
     codes = model.transform(X)
     assert metrics.self_retrieval_map(codes, y, bit_weights=model.bit_weights_) > 0.99

@@ -34,7 +34,7 @@ from hbmp.methods.hbmp.detail_trials import Details, OfLabelBits, ScoredRows, Se
 
 SHARES = (0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.9375)
 """Shares of all bits that may become detail bits."""
-PRICE, APART = 0.012, 0.99
+PRICE, APART = 0.01, 0.99
 """The highest price in mAP, and the share of instances that codes should tell apart. See docs/detail-bits.md."""
 FLOOR_FROM, FLOOR = 32, 0.125
 """Code length from which some bits are details even if held-out instances are too few to be sure of the price, and how

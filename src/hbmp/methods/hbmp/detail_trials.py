@@ -23,7 +23,7 @@ from hbmp.metrics import CountsSharedLabels, Nearest, SharesClass, self_first_sh
 
 STEPS = (0.05, 0.1, 0.2, 0.5)
 """Weights of one detail bit that are tried, in label bits; beside them stand tie-breaking weights."""
-WORTH = 12.0
+WORTH = 8.0
 """What a point of mAP is worth in points of recall. See docs/detail-bits.md."""
 _NEAREST = 10
 _TIES = 1e-4  # of a label bit: ties are broken at random, the same for every candidate
