@@ -77,7 +77,7 @@ class Reading:
         scores = self.encoder.scores(X)
         odds = self.encoder.odds_of(scores)
         if spread := plan.dither if dither is None else dither:
-            self.encoder.thresholds = thresholds(odds, spread)
+            self.encoder.thresholds = thresholds(odds, spread, plan.n_plain_bits)
         if plan.label_queries if label_queries is None else label_queries:
             codes = hamming.signs(self.encoder.held(odds))
             found = make_queries(codes, label_targets(y), scores.labels.shape[1])

@@ -74,7 +74,7 @@ class BitEncoder:
         scores, features = encoder.read(X, bool(plan.detail_bits))
         odds = encoder.odds_of(scores)
         if plan.dither:
-            encoder.thresholds = thresholds(odds, plan.dither)
+            encoder.thresholds = thresholds(odds, plan.dither, plan.n_plain_bits)
         held = encoder.held(odds)
         found = hamming.signs(held)
         wanted = target.book.codes[target.item_of, : plan.n_label_bits]

@@ -26,12 +26,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from hbmp._training.losses import SMOOTHING
 from hbmp._training.occasional import Occasional
 from hbmp.methods._shared.pairs import inner
 from hbmp.methods._shared.score_norm import ScoreNorm
 from hbmp.methods.hbmp.plan import Plan
 
+_SMOOTHING = 0.2  # of the classes: certainty about the class leaves nothing to vote on
 _MARGIN = 0.2  # by how much the cosine with the code of the right class must be ahead
 
 
@@ -117,10 +117,10 @@ def contrast(
 
 def label_loss(label_scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Cross-entropy of classes, or of each label of a set."""
-    if labels.ndim == 1:  # softened, because certainty about the class leaves nothing to vote on
+    if labels.ndim == 1:
         if weights is None:
-            return F.cross_entropy(label_scores, labels, label_smoothing=SMOOTHING)
-        losses = F.cross_entropy(label_scores, labels, label_smoothing=SMOOTHING, reduction="none")
+            return F.cross_entropy(label_scores, labels, label_smoothing=_SMOOTHING)
+        losses = F.cross_entropy(label_scores, labels, label_smoothing=_SMOOTHING, reduction="none")
         return _mean(losses, weights)
     return _mean(F.binary_cross_entropy_with_logits(label_scores, labels, reduction="none").sum(dim=1), weights)
 

@@ -24,9 +24,10 @@ train the network twice. So they get what features get where held-out rows are t
 together, the label bits that details replace are learned with the others and dropped: the label bits that stay are
 then those of a code without details, and their price is what was measured.
 Below `FEWEST` rows the feature share of classes is 0.5. Few rows are fewer than `FEW`. Label sets overlap where there
-are more than twice as many of them as labels. Dither is 0.3, of two classes 0.6. Only an "auto" function is dithered:
-a linear function that could not tell the classes apart lost by it. Without labels there is one decision: "auto"
-settings rebuild the features, any other affinity is inferred on the rows themselves, with the weights of the pursuit.
+are more than twice as many of them as labels. Dither is 0.3 after the first 3 bits per class; of two classes 0.6 after
+the first 2 bits. Only an "auto" function is dithered: a linear function that could not tell the classes apart lost by
+it. Without labels there is one decision: "auto" settings rebuild the features, any other affinity is inferred on the
+rows themselves, with the weights of the pursuit.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ FEWEST = 200  # rows from which on something is held out
 MOST_LABELS = 2000  # from which on label scores would cost more than the bits
 FEW = 2000  # multi-label feature vectors up to which bits are learned one by one
 DITHER, OF_TWO_CLASSES = 0.3, 0.6  # of two classes all bits are the same decision
-BITS_PER_CLASS, BITS_PER_ONE_OF_TWO = 6, 2  # label bits from which on bits also tell how certain a class is
+PLAIN_PER_CLASS, PLAIN_OF_TWO = 3, 1  # label bits that tell a class; as many more, and those also tell how certain it is
 MANY_IMAGES = 2000  # of classes, from which on normalised scores help a network and votes do not
 LEAST_BITS = 48  # that a pretrained network learns from many images of classes, however few are kept
 
@@ -168,10 +169,15 @@ class Plan:
         extra = max(self.extra_bits, self.detail_bits) if self.learns_replaced else self.extra_bits
         dither = self.dither
         if _is_auto(dither):
-            per_class = BITS_PER_ONE_OF_TWO if self.n_classes == 2 else BITS_PER_CLASS
-            spare = 0 < per_class * self.n_classes <= self.n_label_bits
-            dither = (OF_TWO_CLASSES if self.n_classes == 2 else DITHER) if spare else 0.0
+            usual = OF_TWO_CLASSES if self.n_classes == 2 else DITHER
+            dither = usual if self.n_plain_bits else 0.0
         return replace(self, extra_bits=extra, dither=dither)
+
+    @property
+    def n_plain_bits(self) -> int:
+        """Leading label bits without dither; 0 where classes need most of the bits, and of label sets."""
+        found = self.n_classes * (PLAIN_OF_TWO if self.n_classes == 2 else PLAIN_PER_CLASS)
+        return found if 2 * found <= self.n_label_bits else 0
 
     @property
     def learns_replaced(self) -> bool:
