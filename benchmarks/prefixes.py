@@ -4,9 +4,7 @@
     python benchmarks/prefixes.py table               prints the tables of docs/codes.md
 
 A prefix of HBMP has the weights that its code book gives for that length (`codebook_.weights_for(k)`), shrunk as the
-model shrinks its own. HBMP chooses the feature share of its affinity on held-out training rows for the length that it
-is fitted for, and dithers codes of many bits per class; "short" is a 128-bit model with the share and the dither of the
-fit for 8 bits. NHL trains all lengths at once.
+model shrinks its own. NHL trains all lengths at once.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ SETS = ("cifar", "voc-objects", "news-wide", "complaints", "newsgroups", "reuter
 BITS = (8, 16, 32, 64, 128)
 NAMES = {
     "prefix": "prefix of 128 bits",
-    "short": "prefix, settings of 8 bits",
     "separate": "trained for the length",
     "nhl": "NHL",
 }
@@ -71,19 +68,14 @@ def measure(rows: Rows, seed: int, kinds):
             weights = None if kind == "nhl" else weights_for(model, length)
             yield kind, length, map_of(codes[:, :length], rows, weights), seconds
 
-    short = fitted("hbmp", min(BITS)) if {"separate", "short"} & set(kinds) else None
     if {"prefix", "separate"} & set(kinds):
         longest = fitted("hbmp", max(BITS))
     if "prefix" in kinds:
         yield from prefixes("prefix", *longest)
     if "separate" in kinds:
         for length in BITS:
-            known = {min(BITS): short, max(BITS): longest}
-            model, codes, seconds = known.get(length) or fitted("hbmp", length)
+            model, codes, seconds = longest if length == max(BITS) else fitted("hbmp", length)
             yield "separate", length, map_of(codes, rows, model.bit_weights_), seconds
-    if "short" in kinds:
-        settings = {name: getattr(short[0].plan_, name) for name in ("feature_share", "dither")}
-        yield from prefixes("short", *fitted("hbmp", max(BITS), **settings))
     if "nhl" in kinds:
         yield from prefixes("nhl", *fitted("nhl", max(BITS)))
 

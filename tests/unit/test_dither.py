@@ -33,6 +33,8 @@ def test_thresholds_are_shares_of_a_bits_mean_size():
     odds = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4]
     sizes = np.abs(odds).mean(axis=0)
     np.testing.assert_allclose(thresholds(odds, 0.2), 0.2 * sizes * [0, -0.5, 0.5, -0.75], rtol=1e-6)
+    np.testing.assert_array_equal(thresholds(odds, 0.2, 3)[:3], 0)
+    np.testing.assert_allclose(thresholds(odds[:, 2:], 0.2), thresholds(odds, 0.2, 2)[2:])
     denser = [0, -(0.5**2), 0.5**2, -(0.75**2)]  # beyond a share of 0.3 thresholds gather about 0
     np.testing.assert_allclose(thresholds(odds, 0.6), 0.6 * sizes * denser, rtol=1e-6)
 
@@ -58,7 +60,9 @@ def test_thresholds_move_signs_and_leave_scores(overlapping):
     odds = plain.encoder_.odds(X)
     np.testing.assert_allclose(dithered.encoder_.odds(X), odds)
     assert plain.encoder_.thresholds is None
-    expected = thresholds(plain.encoder_.odds(X[:600]), 0.5)
+    expected = thresholds(plain.encoder_.odds(X[:600]), 0.5, n_plain=9)  # three for each of three classes
+    assert not expected[:9].any()
+    assert expected[10:].all()
     np.testing.assert_array_equal(dithered.transform(X), np.where(odds - expected >= 0, 1, -1))
     scores = dithered.project(X)
     np.testing.assert_array_equal(np.where(scores >= 0, 1, -1), dithered.transform(X))

@@ -84,6 +84,16 @@ def test_codes_that_can_be_learned_win():
     assert select([noisy, right], Plan(n_bits=8), X, y, np.random.default_rng(0)) is noisy  # nothing is open
 
 
+def test_of_equal_candidates_the_one_of_better_short_codes_wins():
+    X, y = make_blobs(300, n_features=5, centers=4, random_state=2)
+    own = np.where((np.arange(4) >> np.arange(4)[:, None]) & 1, np.int8(1), np.int8(-1)).T[y]
+    same = np.ones_like(own)
+    late, early = (Target(None, _Rows(np.arange(300)), _Book(np.hstack(parts))) for parts in ([same, own], [own, same]))
+    plan = Plan(n_bits=8, feature_share=(0.0, 0.5))
+    for order in ([late, early], [early, late]):
+        assert select(order, plan, X.astype(np.float32), y, np.random.default_rng(0)) is early
+
+
 class _Rows:
     def __init__(self, item_of):
         self.item_of_ = item_of

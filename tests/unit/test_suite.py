@@ -228,7 +228,7 @@ def test_every_regime_has_a_set():
 def test_the_page_of_detail_bits_shows_the_lines_measured():
     import detail_bits
 
-    lines = detail_bits.read()
+    lines = detail_bits.read_lines(detail_bits.RESULTS)
     shown = detail_bits.PAGE.read_text().split("<!-- measured: begin -->")[1].split("<!-- measured: end -->")[0]
     assert shown.strip() == detail_bits.measured(lines), "run `python benchmarks/detail_bits.py page`"
 

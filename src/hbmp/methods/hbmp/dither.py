@@ -8,7 +8,7 @@ codes lose nothing.
     ψ      log-odds of bits    (n, bits)
     c      plain bits                       the first ones, whose θ is 0
     s      share                            of a bit's mean size
-    v_t    spread evenly over (-1, 1)       van der Corput's order in base 2, begun at bit c, so that every prefix is spread
+    v_t    spread evenly over (-1, 1)       van der Corput's order in base 2 from bit c on, so that prefixes are spread
     p      power               max(1, s / 0.3): the wider the spread, the denser the thresholds about 0
     θ_t    thresholds          (bits,)      s sign(v_t) |v_t|^p mean |ψ_t|  from bit c on
 

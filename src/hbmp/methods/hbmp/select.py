@@ -10,8 +10,8 @@ the bits on kernel features, whose one factorisation serves all bits of all cand
 
 A fifth of the rows is held out and queries twice: each other, as new items of a database would, and the rows that were
 learned from. A candidate's score is the mean of both mAPs; for multi-label rows each is the mean of the full ranking's
-and of its first twentieth. Of candidates that are all but equal, the one whose first bits make the best shorter codes is
-taken: a half, a quarter and an eighth of the bits.
+and of its first twentieth. Of candidates that are all but equal, the one whose first bits make the best shorter codes
+is taken: a half, a quarter and an eighth of the bits.
 
 How many bits can be spared for details (`detail_choice`) depends on how well the function itself learns few bits. So it
 learns those of the best candidate from the same rows.
