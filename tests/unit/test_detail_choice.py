@@ -43,7 +43,7 @@ def test_long_codes_always_have_some_details():
 
 
 def test_a_higher_price_buys_more_details_until_they_are_not_worth_it():
-    learned, held = (part(seed, 500, 32, 8, 0.05) for seed in (2, 3))
+    learned, held = (part(seed, 300, 32, 8, 0.05) for seed in (2, 3))
     found = [choose_details(learned, held, ones, price=price, random_state=0) for price in (0.0, 0.004, 1.0)]
     assert sorted(choice.n_bits for choice in found) == [choice.n_bits for choice in found]
     assert found[0].n_bits == 0 < found[1].n_bits < found[2].n_bits < 28

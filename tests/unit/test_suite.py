@@ -244,6 +244,21 @@ def test_a_line_of_detail_bits_has_all_three_models(folder):
     assert "| sets |" in detail_bits.measured([line])
 
 
+def test_measured_cells_of_detail_bits_are_not_measured_again(tmp_path):
+    import detail_bits
+
+    sets = [tmp_path / f"{name}.npz" for name in ("large", "small")]
+    for path, size in zip(sets, (9, 4), strict=True):
+        path.write_bytes(bytes(size))
+    output = tmp_path / "lines.jsonl"
+    output.write_text('{"set": "small", "bits": 8, "seed": 1}\n{"set": "lar')  # the last line is unfinished
+    options = detail_bits.parser().parse_args(
+        ["run", str(tmp_path), "--bits", "4", "8", "--seeds", "1", "--output", str(output)]
+    )
+    large, small = sets
+    assert detail_bits.open_cells(options) == [(large, 8, 1), (large, 4, 1), (small, 4, 1)]
+
+
 def test_readings_of_one_fit_are_lines_of_their_own(folder, tmp_path, command):
     from suite import read_lines
     from suite_readings import READINGS
