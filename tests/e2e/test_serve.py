@@ -115,7 +115,7 @@ def test_the_first_results_of_a_sample_are_described(digits):
     http, X, _, model, _ = digits
     told = http.get("/codes").json()["first_results"]
     codes = model.transform(X)
-    assert re.search(r"^Of the first ten results, (9\d|100) % are of the right kind\.", told), told
+    assert re.search(r"^Of the first ten results, (9\d|100) % share a label with the query\.", told), told
     assert f"{len(X):,} items have {hbmp.metrics.distinct_codes(codes):,} distinct codes." in told
     assert "should be found" not in told  # this database keeps no vectors
 

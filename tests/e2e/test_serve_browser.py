@@ -154,7 +154,7 @@ def test_the_codes_are_drawn_and_a_point_of_the_map_searches(url, opened):
         assert page.locator(f"#card-distances .axis.{axis} span").all_inner_texts() == [str(n) for n in range(10)]
     assert page.inner_text("#card-distances .axis b") == "classes"
     assert page.inner_text("#codes-note") == ""
-    assert "are of the right kind" in page.inner_text("#first-results")
+    assert "share a label with the query" in page.inner_text("#first-results")
     assert page.locator("#card-residuals polyline").count() == 1
     assert page.locator("#card-book .entry").count() == 11
     assert page.locator("#card-map .map circle").count() == 1797

@@ -97,15 +97,19 @@ class FirstResults:
         --------
         >>> from hbmp.evaluation import FirstResults
         >>> FirstResults(0.98, 0.1, 10, 1000, 1.0).sentence()[:51]
-        'Of the first ten results, 98 % are of the right kin'
+        'Of the first ten results, 98 % share a label with t'
         """
         parts = []
         if self.right_kind is not None:
-            parts.append(f"Of the first ten results, {self.right_kind:.0%} are of the right kind.")
+            parts.append(f"Of the first ten results, {self.right_kind:.0%} share a label with the query.")
         if self.right_ones is not None:
             floats = self.right_ones_float
             more = "" if floats is None else f", {floats:.0%} with real-valued queries"
-            parts.append(f"Of the ten items that should be found, {self.right_ones:.0%} are among them{more}.")
+            such, these = ("items", "the first ten") if self.right_kind is None else ("such items", "these")
+            parts.append(
+                f"Of the ten nearest {such} by the original vectors, {self.right_ones:.0%} are among {these} "
+                f"results{more}."
+            )
         parts.append(f"{self.items:,} items have {self.distinct:,} distinct codes.")
         if self.tied >= 0.5:
             parts.append(f"For {self.tied:.0%} of the queries the first ten are all tied, in arbitrary order.")
