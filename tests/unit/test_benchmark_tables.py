@@ -58,13 +58,16 @@ def test_the_replication_report_shows_the_stored_lines(replication):
     assert replication.fill(text, found) == text, "run `python benchmarks/replication_page.py`"
 
 
-def test_verdicts_follow_their_rules(replication):
-    verdict = replication.of_difference
+@pytest.mark.usefixtures("replication")
+def test_verdicts_follow_their_rules():
+    import replication_verdicts
+
+    verdict = replication_verdicts.of_difference
     assert verdict([0.03, 0.04, 0.035], "positive") == "holds"
     assert verdict([0.03, -0.04, 0.035], "positive") == "holds in part"
     assert verdict([-0.03, -0.04, -0.035], "positive") == "does not hold"
     assert verdict([0.03], "positive") == "holds in part"
     assert verdict([0.003, 0.002, 0.004], "none") == "holds"
     assert verdict([0.03, 0.031, 0.029], "none") == "does not hold"
-    mean, half = replication.interval([1.0, 2.0, 3.0])
+    mean, half = replication_verdicts.interval([1.0, 2.0, 3.0])
     assert (mean, round(half, 3)) == (2.0, 2.484)  # Student's t with two degrees of freedom: 4.303 / √3

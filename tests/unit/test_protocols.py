@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hbmp import metrics, protocols
 from hbmp.datasets import Data
-from hbmp.protocols._shared.base import Split, draw_per_class
 from hbmp.protocols._shared.nus import draw_per_concept
+from hbmp.protocols._shared.split import Split, draw_per_class
 
 
 def classes_data(n=120, n_classes=4, seed=0):

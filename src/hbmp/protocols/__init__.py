@@ -10,7 +10,9 @@ import difflib
 from typing import Any
 
 from hbmp._core import catalog
-from hbmp.protocols._shared.base import Measure, Protocol, Split
+from hbmp.protocols._shared.base import Protocol
+from hbmp.protocols._shared.measure import Measure
+from hbmp.protocols._shared.split import Split
 
 __all__ = ["Measure", "Protocol", "Split", "get", "names"]
 

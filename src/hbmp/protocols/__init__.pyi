@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from hbmp.protocols._shared.base import Measure as Measure
 from hbmp.protocols._shared.base import Protocol as Protocol
-from hbmp.protocols._shared.base import Split as Split
+from hbmp.protocols._shared.measure import Measure as Measure
+from hbmp.protocols._shared.split import Split as Split
 from hbmp.protocols.cifar_1 import Cifar1 as Cifar1
 from hbmp.protocols.cifar_2 import Cifar2 as Cifar2
 from hbmp.protocols.coco import COCO as COCO

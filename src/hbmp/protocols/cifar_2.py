@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from hbmp.datasets import Data
-from hbmp.protocols._shared.base import Measure, Protocol, Split, all_but, draw_per_class, need_classes
+from hbmp.protocols._shared.base import Protocol
+from hbmp.protocols._shared.data import need_classes
+from hbmp.protocols._shared.measure import Measure
+from hbmp.protocols._shared.split import Split, all_but, draw_per_class
 
 
 class Cifar2(Protocol):

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from hbmp import metrics
 from hbmp.datasets import Data
-from hbmp.protocols._shared.base import Protocol, Split, all_but, centred_unit, ndcg_measures
+from hbmp.protocols._shared.base import Protocol
+from hbmp.protocols._shared.data import centred_unit
+from hbmp.protocols._shared.measure import ndcg_measures
+from hbmp.protocols._shared.split import Split, all_but
 
 
 class LabelMe(Protocol):

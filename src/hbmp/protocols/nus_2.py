@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp.datasets import Data
-from hbmp.protocols._shared.base import Measure, Split
+from hbmp.protocols._shared.measure import Measure
 from hbmp.protocols._shared.nus import FrequentConcepts as _FrequentConcepts
 from hbmp.protocols._shared.nus import draw_per_concept
+from hbmp.protocols._shared.split import Split
 
 
 class Nus2(_FrequentConcepts):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hbmp.datasets import Data
-from hbmp.protocols._shared.base import Measure, Protocol, Split, given_split, ndcg_measures, need_label_sets
+from hbmp.protocols._shared.base import Protocol
+from hbmp.protocols._shared.data import need_label_sets
+from hbmp.protocols._shared.measure import Measure, ndcg_measures
+from hbmp.protocols._shared.split import Split, given_split
 
 
 class VOC2007(Protocol):

@@ -11,155 +11,18 @@ The name of a score is the metric, followed by readings that are separated by do
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hbmp import metrics
-from hbmp._core.arrays import read_npz
-from hbmp._core.files import beside
-from hbmp._core.reading import reading
 from hbmp.datasets import Data
-
-GAINS = ("binary", "scaled", "shared")
-_GAIN_TEXT = {"binary": "1 for any neighbour", "scaled": "2^(c/c_max) − 1", "shared": "2^c − 1"}
-
-
-@dataclass(frozen=True)
-class Split:
-    """Training, query and database rows: sorted index arrays into the rows of the data.
-
-    Parameters
-    ----------
-    train : ndarray of int, shape (n_train,)
-        Training rows.
-    query : ndarray of int, shape (n_query,)
-        Queries.
-    database : ndarray of int, shape (n_database,)
-        Rows that are searched; training rows are included where the protocol includes them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hbmp.protocols import Split
-    >>> Split(np.array([0, 1]), np.array([2]), np.array([0, 1, 3])).checksum
-    '527608f2a1d3'
-    """
-
-    train: NDArray[Any]
-    query: NDArray[Any]
-    database: NDArray[Any]
-
-    @cached_property
-    def checksum(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of all rows: equal splits have equal digits."""
-        digest = hashlib.sha256()
-        for rows in (self.train, self.query, self.database):
-            digest.update(len(rows).to_bytes(8, "little") + rows.astype("<i8").tobytes())
-        return digest.hexdigest()[:12]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a compressed `.npz` file with one byte per row: 1 for train, 2 for query, 4 for database, added up.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-        """
-        n_rows = 1 + max(int(rows.max(initial=0)) for rows in (self.train, self.query, self.database))
-        roles = np.zeros(n_rows, dtype=np.uint8)
-        for role, rows in ((1, self.train), (2, self.query), (4, self.database)):
-            roles[rows] |= role
-        with beside(Path(path)) as part, open(part, "wb") as file:
-            np.savez_compressed(file, roles=roles)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Split:
-        """Read a split that `save` wrote.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        Split
-            The split.
-        """
-        arrays = read_npz(Path(path))
-        with reading(Path(path), "a split"):
-            return cls(*(np.flatnonzero(arrays["roles"] & role) for role in (1, 2, 4)))
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A metric with its conventions.
-
-    Parameters
-    ----------
-    metric : {"map", "ndcg"}
-        The metric.
-    cutoff : int, default=None
-        How many ranks count; the full ranking if None.
-    gain : {"binary", "scaled", "shared"}, default=""
-        Gain of NDCG.
-
-    Examples
-    --------
-    >>> from hbmp.protocols import Measure
-    >>> Measure("map", 5000).name, Measure("ndcg", gain="shared").name
-    ('map@5000', 'ndcg-shared')
-    """
-
-    metric: str
-    cutoff: int | None = None
-    gain: str = ""
-
-    @property
-    def name(self) -> str:
-        """Name of the score, such as "map", "map@5000" or "ndcg-shared"."""
-        return self.metric + (f"-{self.gain}" if self.gain else "") + (f"@{self.cutoff}" if self.cutoff else "")
-
-    @property
-    def caption(self) -> str:
-        """The conventions in words."""
-        ranking = f"the first {self.cutoff:,} items" if self.cutoff else "the full ranking"
-        if self.metric == "map":
-            return (
-                f"{self.name}: mean average precision over {ranking}, divided by the hits among these; queries "
-                "without a hit are left out"
-            )
-        return f"{self.name}: NDCG over {ranking}, gain {_GAIN_TEXT[self.gain]}"
-
-    def scorer(self, relevance: metrics.Relevance, *, ties: str, largest_grade: float | None) -> Callable[[Any], float]:
-        """The metric of one ranked list, for `metrics.score_together`.
-
-        Parameters
-        ----------
-        relevance : Relevance
-            Grades of all queries.
-        ties : str
-            Tie rule.
-        largest_grade : float or None
-            Largest grade, for the scaled gain.
-
-        Returns
-        -------
-        callable
-            Maps a ranked list to its score.
-        """
-        if self.metric == "map":
-            return metrics.average_precision_scorer(relevance.shape[1], cutoff=self.cutoff, ties=ties)
-        largest = largest_grade if self.gain == "scaled" else None
-        return metrics.ndcg_scorer(relevance, cutoff=self.cutoff, gain=self.gain, ties=ties, largest_grade=largest)
+from hbmp.protocols._shared.data import centred_unit
+from hbmp.protocols._shared.measure import Measure
+from hbmp.protocols._shared.readings import rankings_of
+from hbmp.protocols._shared.split import Split
 
 
 class Protocol:
@@ -368,7 +231,7 @@ class Protocol:
         largest = metrics.find_largest_grade(relevance) if any(m.gain == "scaled" for m in self.measures) else None
         ranks = metrics.curve_ranks(relevance.shape[1], n_points)
         values: dict[str, NDArray[Any]] = {}
-        for ranking in _rankings(query_codes, query_scores, weights):
+        for ranking in rankings_of(query_codes, query_scores, weights):
             scorers: dict[str, Callable[[Any], Any]] = {
                 measure.name + reading: measure.scorer(relevance, ties=ties, largest_grade=largest)
                 for measure in self.measures
@@ -388,89 +251,6 @@ class Protocol:
         }
 
 
-@dataclass(frozen=True)
-class _Ranking:
-    """One order of the database, and the readings computed from it: suffix of the score's name → tie rule."""
-
-    queries: ArrayLike
-    weights: ArrayLike | None
-    readings: dict[str, str]
-    by_the_methods_distance: bool = False
-
-
-def _rankings(query_codes: ArrayLike, query_scores: ArrayLike | None, weights: ArrayLike | None) -> list[_Ranking]:
-    """Plain, weighted and real-valued rankings; weighted ones only if the weights differ."""
-    plain = {"": "database", ".tie-aware": "average"}
-    rankings = [_Ranking(query_codes, None, plain, by_the_methods_distance=weights is None)]
-    if weights is not None:
-        weighted = {".weighted" + reading: ties for reading, ties in plain.items()}
-        rankings.append(_Ranking(query_codes, weights, weighted, by_the_methods_distance=True))
-    if query_scores is not None:
-        rankings.append(_Ranking(query_scores, None, {".real-valued": "database"}))
-        if weights is not None:
-            rankings.append(_Ranking(query_scores, weights, {".weighted.real-valued": "database"}))
-    return rankings
-
-
 def _mean(column: NDArray[Any]) -> float:
     """Mean over the queries that were not dropped; NaN if all were."""
     return float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")
-
-
-def ndcg_measures(cutoff: int | None = None) -> tuple[Measure, ...]:
-    """NDCG in its three readings: published numbers rarely state which one they are."""
-    return tuple(Measure("ndcg", cutoff, gain) for gain in GAINS)
-
-
-def centred_unit(features: NDArray[Any] | None, split: Split) -> NDArray[Any]:
-    """Features minus the mean of the training rows, scaled to unit length, float32."""
-    rows = np.asarray(features, dtype=np.float32)
-    centred: NDArray[Any] = rows - rows[split.train].mean(axis=0)
-    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
-    return centred
-
-
-def draw_per_class(classes: NDArray[Any], counts: tuple[int, ...], seed: int) -> list[NDArray[Any]]:
-    """Disjoint sorted index arrays, one per count, with that many items of every class."""
-    rng = np.random.default_rng(seed)
-    drawn: list[list[NDArray[Any]]] = [[] for _ in counts]
-    for value in np.unique(classes):
-        rows = rng.permutation(np.flatnonzero(classes == value))
-        if len(rows) < sum(counts):
-            raise ValueError(
-                f"The protocol draws {sum(counts)} items per class, and class {value} has {len(rows)}. "
-                "Use the whole data set, or set fewer items per class."
-            )
-        for part, piece in zip(drawn, np.split(rows, np.cumsum(counts))[:-1], strict=True):
-            part.append(piece)
-    return [np.sort(np.concatenate(part)) for part in drawn]
-
-
-def all_but(n_rows: int, left_out: NDArray[Any]) -> NDArray[Any]:
-    """The sorted indices below n_rows without those left out."""
-    kept = np.ones(n_rows, dtype=bool)
-    kept[left_out] = False
-    return np.flatnonzero(kept)
-
-
-def need_classes(data: Data) -> NDArray[Any]:
-    """One class per item, (n,), or an error of one sentence."""
-    if data.labels is None or np.ndim(data.labels) != 1:
-        found = "no labels" if data.labels is None else f"a label matrix of shape {np.shape(data.labels)}"
-        raise ValueError(f"This protocol needs one class per item; {data.name} has {found}. Use another data set.")
-    return np.asarray(data.labels)
-
-
-def need_label_sets(data: Data) -> NDArray[Any]:
-    """Rows of 0/1 labels, (n, c), or an error of one sentence."""
-    if data.labels is None or np.ndim(data.labels) != 2:
-        found = "no labels" if data.labels is None else "one class per item"
-        raise ValueError(f"This protocol needs rows of 0/1 labels; {data.name} has {found}. Use another data set.")
-    return np.asarray(data.labels)
-
-
-def given_split(data: Data) -> NDArray[Any]:
-    """The split that comes with the data, (n,): 0 query, 1 train, 2 further database, -1 unused."""
-    if data.split is None:
-        raise ValueError(f"This protocol uses the split that comes with the data; {data.name} has none. Add `split`.")
-    return np.asarray(data.split)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbmp.datasets import Data
-from hbmp.protocols._shared.base import Protocol, need_label_sets
+from hbmp.protocols._shared.base import Protocol
+from hbmp.protocols._shared.data import need_label_sets
 
 
 class FrequentConcepts(Protocol):
