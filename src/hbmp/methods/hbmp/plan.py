@@ -236,14 +236,15 @@ def _targets(params: Mapping[str, Any], facts: DataFacts) -> dict[str, Any]:
     found: dict[str, Any] = {"feature_share": 0.0, "intercept": False, "weight_share": 1.0}
     if facts.labelled:
         found["weight_share"] = 0.5
-    if mixes:
-        found["feature_share"] = FEATURE_SHARE
-        if not facts.images:
-            several = facts.n_classes > 0 and facts.n_rows >= FEWEST
-            found["feature_share"] = OF_LABEL_SETS if facts.n_labels else FEATURE_SHARES if several else FEATURE_SHARE
-            found["intercept"] = facts.overlapping and params["scheme"] == "regress"
-    else:  # an affinity of the user's own is taken as it is
+    if not facts.images:
+        found["intercept"] = facts.overlapping and params["scheme"] == "regress"
+    if not mixes:  # an affinity of the user's own is not mixed with features
         params = {**params, "feature_share": "auto"}
+    elif facts.images:
+        found["feature_share"] = FEATURE_SHARE
+    else:
+        several = facts.n_classes > 0 and facts.n_rows >= FEWEST
+        found["feature_share"] = OF_LABEL_SETS if facts.n_labels else FEATURE_SHARES if several else FEATURE_SHARE
     return {name: value if _is_auto(params[name]) else params[name] for name, value in found.items()}
 
 
