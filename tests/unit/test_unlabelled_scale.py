@@ -50,7 +50,7 @@ def test_prefixes_of_nested_codes_are_codes(data):
 
 
 def test_query_scores_are_inner_products_with_rebuilt_vectors(data):
-    model = hbmp.HBMP(16, random_state=0).fit(data[1])
+    model = hbmp.HBMP(16, function=Rebuilding(length_bits=0), random_state=0).fit(data[1])
     codes, function = model.transform(data[1]), model.function_
     scores = function.query_scores(data[0], model.bit_weights_) @ (codes * model.bit_weights_).T
     rebuilt = function.rebuild(codes) - function.mean_

@@ -22,6 +22,7 @@ PARTS = {
     "parts/plan": "hbmp.methods.hbmp.plan:Plan",
     "parts/recall-estimate": "hbmp.methods.hbmp.recall:RecallEstimate",
     "parts/rebuilding": "hbmp.methods.hbmp.unlabelled:Rebuilding",
+    "parts/rebuilding_lengths": "hbmp.methods.hbmp.lengths:RebuildingLengths",
     "parts/detail_bits": "hbmp.methods.hbmp.detail:DetailBits",
 }
 FORMAT_1 = {  # format 1 named the file and class of each part; this list is complete

@@ -30,6 +30,7 @@ from hbmp.images import is_images
 from hbmp.methods._shared.weights import read_weights
 from hbmp.methods.hbmp.detail import join_weights
 from hbmp.methods.hbmp.encoder import BitEncoder
+from hbmp.methods.hbmp.lengths import with_lengths
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
 from hbmp.methods.hbmp.select import select, spare_bits
 from hbmp.methods.hbmp.targets import Target, infer, pursue, shrink
@@ -309,6 +310,7 @@ class HBMP(Hasher):
     def _rebuild(self, X: Any, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
         function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
+        function = with_lengths(function, X, self.n_bits)
         seed = draw_seed(rng)
         self.codebook_ = function.pursue(X, self.n_bits, random_state=seed)
         self.plan_, self.encoder_ = plan, BitEncoder(function, self.n_bits)

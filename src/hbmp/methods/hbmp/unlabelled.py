@@ -29,6 +29,7 @@ from hbmp.methods._shared.checks import need_counts, need_positive
 from hbmp.methods.hbmp.axes import in_parts, nearest_by_product, scaled_axes
 from hbmp.methods.hbmp.recall import RecallEstimate, estimate_recall, shares_of_nearest
 from hbmp.methods.hbmp.stages import SWEEPS, layered_atoms, squares, stage_sizes, staged_atoms, staged_codes
+from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_of
 from hbmp.pursuit.radial import Radial, RadialTerms, origin_factor
 
@@ -61,6 +62,10 @@ class Rebuilding(HashFunction):
         More samples than this are drawn down to it for training.
     nested : bool, default=False
         Learn the bits in stages, so that the first eighth, quarter and half of the bits are good codes too.
+    length_bits : int or "auto", default="auto"
+        Bits at the end of the code for a row's distance from the mean; the others rebuild its direction. They count in
+        float queries and rebuilt vectors, but not in weighted Hamming distance. `HBMP` reads it. "auto" is 0 for nested
+        bits and where rows are about equally far from the mean.
 
     Attributes
     ----------
@@ -90,7 +95,16 @@ class Rebuilding(HashFunction):
     recall_: RecallEstimate | None
 
     def __init__(
-        self, *, coupling="auto", radial=2.0, gain=1.0, metric="l2", n_iter=15, max_rows=100_000, nested=False
+        self,
+        *,
+        coupling="auto",
+        radial=2.0,
+        gain=1.0,
+        metric="l2",
+        n_iter=15,
+        max_rows=100_000,
+        nested=False,
+        length_bits="auto",
     ):
         self.coupling = coupling
         self.radial = radial
@@ -99,6 +113,7 @@ class Rebuilding(HashFunction):
         self.n_iter = n_iter
         self.max_rows = max_rows
         self.nested = nested
+        self.length_bits = length_bits
 
     def pursue(self, X, n_bits: int, *, weighting: str | None = None, ridge=0.1, random_state=None):
         """Learn codes of n_bits from features alone; the code book of the rows learned from, with its weights.
@@ -110,22 +125,12 @@ class Rebuilding(HashFunction):
         if len(X) > self.max_rows:
             X = X[np.sort(rng.choice(len(X), self.max_rows, replace=False))]
         held = _held_out(len(X), rng)
-        learned = np.delete(np.arange(len(X)), held)
         with stage("bits that rebuild", until=0.9):
-            points = self._learn(X, learned if len(held) else slice(None), n_bits, rng)
-        codes = hamming.signs(self.bits(X))
-        if not self.layers_:  # free atoms of so many bits would fit the sample, not the data
-            self.decoder_ = _decoder(X, self.mean_, codes)
-        lengths = None if weighting else self._squared_lengths()
-        book = code_book(codes, points, weighting=weighting or "ridge", ridge=ridge, given=lengths)
-        # A real-valued query is weighted by the bits' weights too; the scores are right as they are, so take them out.
-        mean_weight = max(float(np.abs(book.weights).mean()), 1e-12)
-        least = 0.1 if weighting else 1e-9
-        self.rescale(1 / np.maximum(book.weights / mean_weight, least), np.zeros(n_bits))
+            book = self._found(X, held, n_bits, rng, weighting, ridge)
         with stage("recall of held-out rows"):
             self.free_queries_, self.recall_ = self.coupling_ == 1, None
             if len(held):
-                rows = X - self.mean_
+                rows, codes = X - self.mean_, book.codes
                 if not self.free_queries_:
                     self.free_queries_ = self._products_find_more(X, rows, held, codes, book.weights)
                 self.recall_ = self._measure(X, rows, held, codes, book.weights)
@@ -191,6 +196,24 @@ class Rebuilding(HashFunction):
     def fit(self, X, targets, *, bit_weights=None, random_state=None):
         """Not a function of given codes."""
         raise ValueError("Rebuilding finds its own codes: call `pursue(X, n_bits)`, or choose a function that learns.")
+
+    def _found(self, X, held, n_bits, rng, weighting, ridge) -> CodeBook:
+        """Learn from the rows that are not held out; the code book of all."""
+        rows = np.delete(np.arange(len(X)), held) if len(held) else slice(None)
+        points = self._learn(X, rows, n_bits, rng)
+        codes = hamming.signs(self.bits(X))
+        if not self.layers_:  # free atoms of so many bits would fit the sample, not the data
+            self.decoder_ = _decoder(X, self.mean_, codes)
+        lengths = None if weighting else self._squared_lengths()
+        book = code_book(codes, points, weighting=weighting or "ridge", ridge=ridge, given=lengths)
+        self._take_out(book, weighting)
+        return book
+
+    def _take_out(self, book, weighting) -> None:
+        """Divide the scores by the bits' weights, which weigh real-valued queries too: they are right as they are."""
+        mean_weight = max(float(np.abs(book.weights).mean()), 1e-12)
+        least = 0.1 if weighting else 1e-9
+        self.rescale(1 / np.maximum(book.weights / mean_weight, least), np.zeros(len(book.weights)))
 
     def _learn(self, X, rows, n_bits, rng):
         """Axes from all rows, atoms from `rows`; the points of all rows."""
@@ -280,7 +303,7 @@ class Rebuilding(HashFunction):
         for start in range(0, len(rows), _ROWS):
             part = slice(start, start + _ROWS)
             total += squares(rows[part])
-            left += squares(rows[part] - codes[part].astype(np.float32) @ self.decoder_)
+            left += squares(rows[part] + self.mean_ - self.rebuild(codes[part]))
         queries = X[held] if self.metric == "ip" else rows[held]
         return estimate_recall(queries, rows, scores, codes, unexplained=left / total, own=held, metric=self.metric)
 
@@ -295,6 +318,8 @@ class Rebuilding(HashFunction):
         need_positive(gain=self.gain)
         if self.coupling != "auto" and (isinstance(self.coupling, (bool, str)) or not 0 <= self.coupling <= 1):
             raise ValueError(f"coupling must be a number from 0 to 1, found {self.coupling!r}.")
+        if self.length_bits not in ("auto", 0):
+            need_counts(length_bits=self.length_bits)
         if self.metric not in ("l2", "ip"):
             raise ValueError(f"metric must be 'l2' or 'ip', found {self.metric!r}.")
         if not 0 <= self.radial < np.inf:
