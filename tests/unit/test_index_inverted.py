@@ -127,9 +127,32 @@ def test_auto_groups_large_sets_only_where_that_saves_work(monkeypatch):
     assert hbmp.Index.build(clustered(rng, 3000), recall=0.8).kind == "flat"
 
 
-def test_codes_too_long_for_the_lists_are_refused():
-    with pytest.raises(ValueError, match="up to 1024 bits, found 1100"):
-        hbmp.Index.build(np.ones((3, 1100), np.int8), kind="ivf")
+@pytest.mark.parametrize(("n_bits", "n_distinct"), [(20, 150), (130, 150), (130, 10**5), (1100, 50)])
+def test_lists_of_any_code_length_hold_repeated_codes(n_bits, n_distinct):
+    """All lists probed: brute force, ties included, also one query at a time."""
+    rng = np.random.default_rng(n_bits)
+    pool = clustered(rng, n_distinct, n_bits, 30)
+    codes, weights = pool[rng.integers(0, n_distinct, 5000)], rng.uniform(0.5, 1.5, n_bits)
+    index = hbmp.Index.build(codes, bit_weights=weights, kind="ivf", recall=0.9)
+    flat = hbmp.Index(n_bits, weights).add(codes)
+    for queries in (codes[:20], codes[:20] * rng.uniform(0.2, 1.8, (20, n_bits))):
+        for k in (1, 10, 300):
+            expected = flat.search(queries, k)
+            for left, right in zip(index.search(queries, k, n_probe=9999), expected, strict=True):
+                np.testing.assert_array_equal(left, right)
+            for left, right in zip(index.search(queries[3:4], k, n_probe=9999), expected, strict=True):
+                np.testing.assert_array_equal(left[0], right[3])
+
+
+def test_without_numba_lists_are_searched_exactly(monkeypatch):
+    rng = np.random.default_rng(3)
+    codes = clustered(rng, 6000)
+    index = hbmp.Index.build(codes, kind="ivf", recall=0.5)
+    monkeypatch.setattr(index_module.inverted.counting, "available", lambda: False)
+    for left, right in zip(
+        index.search(codes[:9], 7, n_probe=1), hbmp.Index(48).add(codes).search(codes[:9], 7), strict=True
+    ):
+        np.testing.assert_array_equal(left, right)
 
 
 def test_adding_codes_one_by_one_keeps_the_inverted_lists():

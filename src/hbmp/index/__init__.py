@@ -341,7 +341,7 @@ class Index:
             if coarse is not None:
                 found, positions = coarse_to_fine(segment, whole.prefix(coarse), batch, k, n_candidates)
             elif segment.inverted is not None and own_metric:
-                found, positions = segment.inverted.search(batch, k, n_probe)
+                found, positions = segment.inverted.search(segment, batch, k, n_probe)
             else:
                 found, positions = nearest(segment, batch, k)
             parts.append((found, segment.ids_at(positions)))

@@ -10,11 +10,9 @@ import numpy as np
 from hbmp.index.intrinsics import loop, part
 from hbmp.index.loops import HALF, LOW, MISSING, distance_of, sift
 
-_ZERO = np.uint64(0)
-
 
 @part
-def _sort(heaps, row):
+def sort_heap(heaps, row):
     """A heap in ascending order."""
     for size in range(heaps.shape[1] - 1, 0, -1):
         largest, last = heaps[row, 0], heaps[row, size]
@@ -26,6 +24,8 @@ def _sort(heaps, row):
 def _nearest_members(groups, row, starts, members, best):
     """Fill a heap with the nearest items of groups whose keys are sorted by distance and first member."""
     for i in range(groups.shape[1]):
+        if groups[row, i] == MISSING:
+            return
         group = np.int64(groups[row, i] & LOW)
         distance = groups[row, i] >> HALF << HALF
         for place in range(starts[group], starts[group + 1]):
@@ -44,10 +44,10 @@ def answer(heaps, starts, members, found, positions):
     bits = number.view(np.uint32)
     best = np.full(heaps.shape, MISSING) if len(starts) else heaps
     for row in range(len(heaps)):
-        _sort(heaps, row)
+        sort_heap(heaps, row)
         if len(starts):
             _nearest_members(heaps, row, starts, members, best)
-            _sort(best, row)
+            sort_heap(best, row)
         for i in range(best.shape[1]):
             if best[row, i] == MISSING:
                 found[row, i], positions[row, i] = np.inf, -1

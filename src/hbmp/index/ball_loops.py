@@ -16,7 +16,6 @@ import numpy as np
 from hbmp.index.intrinsics import loop, lowest, ones, part, step
 from hbmp.index.loops import (
     HALF,
-    MARKED,
     MISSING,
     MOST,
     N_FAST,
@@ -27,13 +26,10 @@ from hbmp.index.loops import (
     STEP,
     TIERS,
     ZERO,
-    fine_bound,
     grade_again,
     limit_at,
-    near_marks,
-    next_near,
-    offer,
     set_limits,
+    visit,
 )
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -195,7 +191,7 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
                 seen[row] = heaps[row, 0]
                 grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
                 set_limits(heaps[row, 0], row, first_facts, first_limits, number, bits)
-            many, first, chosen = facts[row, N_FAST] > 1, closest[row], ONE
+            first, chosen = closest[row], ONE
             if turn > 0:
                 first = np.uint64(turn - 1) * _TILE
                 last = min(n_balls, first + _TILE)
@@ -212,16 +208,7 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
                     continue
                 start, end = np.uint64(starts[ball]), np.uint64(starts[ball + ONE])
                 visited[row] += end - start
-                start = next_near(words, start, end, row, signs, planes, many, limits[row, 0], bounds)
-                while start < end:
-                    stop = min(end, start + MARKED)
-                    marks = near_marks(words, start, stop, row, signs, planes, many, limits[row, 0], bounds)
-                    while marks != ZERO:
-                        item = start + lowest(marks)
-                        marks &= marks - ONE
-                        if fine_bound(words, item, row, signs, planes, many) <= limits[row, 1]:
-                            offer(words, item, order[item], row, signs, sizes, facts, heaps, limits, number, bits)
-                    start = next_near(words, stop, end, row, signs, planes, many, limits[row, 0], bounds)
+                visit(words, order, start, end, row, signs, sizes, planes, facts, heaps, limits, number, bits, bounds)
 
 
 @loop

@@ -33,6 +33,9 @@ _MISSING = np.iinfo(np.uint64).max
 _NO_STARTS, _NO_MEMBERS = np.empty(0, np.int64), np.empty(0, np.uint32)
 
 
+Results = tuple[NDArray[np.float32], NDArray[np.int64]]  # distances, positions
+
+
 class Prepared(NamedTuple):
     """Queries as the loops read them; `index.loops` names the parts."""
 
@@ -78,25 +81,13 @@ class CountedCodes:
         """Bytes of the words, where they are a copy of the codes, and of the balls."""
         return self._balls.nbytes
 
-    def nearest(
-        self, batch: QueryBatch, k: int, groups: Groups | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(self, batch: QueryBatch, k: int, groups: Groups | None = None) -> Results:
         """Distances and positions (n, k) of the nearest codes or, where they are those of groups, of their members.
 
         k is at most the number of codes.
         """
-        from hbmp.index.answer_loops import answer
-
         queries, balls = prepare(batch, len(self._balls.words)), self._balls_for(batch)
-        found, positions = np.empty((len(batch), k), np.float32), np.empty((len(batch), k), np.int64)
-        starts, members = (_NO_STARTS, _NO_MEMBERS) if groups is None else (groups.starts, groups.members)
-
-        def search(some: slice) -> None:
-            heaps, _ = _nearest(balls, queries.some(some), k)
-            answer(heaps, starts, members, found[some], positions[some])
-
-        _in_threads(search, balls, len(batch))
-        return found, positions
+        return _answers(lambda some: _nearest(balls, queries.some(some), k)[0], balls.words.size, len(batch), k, groups)
 
     def within(self, batch: QueryBatch, radii: NDArray[np.float64]) -> list[NDArray[np.uint64]]:
         """Sorted keys of every code within each query's radius."""
@@ -115,6 +106,28 @@ class CountedCodes:
         return self._balls
 
 
+def nearest_in_lists(
+    layout: tuple[NDArray[Any], ...],
+    centroids: NDArray[np.float32],
+    inverse: NDArray[np.float32],
+    n_probe: int,
+    batch: QueryBatch,
+    k: int,
+    groups: Groups | None,
+) -> Results:
+    """Distances and positions (n, k) of the nearest in inverted lists; `index.list_loops` names the arguments."""
+    from hbmp.index import list_loops
+
+    words, queries = layout[0], prepare(batch, len(layout[0]))
+
+    def search(some: slice) -> NDArray[np.uint64]:
+        heaps = np.full((some.stop - some.start, k), _MISSING, np.uint64)
+        list_loops.nearest_in_lists(*layout, centroids, inverse, n_probe, *queries.some(some), heaps)
+        return heaps
+
+    return _answers(search, words.size * n_probe // len(centroids), len(batch), k, groups)
+
+
 def prepare(batch: QueryBatch, n_words: int) -> Prepared:
     """Signs, levels and tiers of the queries."""
     from hbmp.index import loops
@@ -124,9 +137,14 @@ def prepare(batch: QueryBatch, n_words: int) -> Prepared:
     if n_bits < 64 * n_words:
         vectors = np.zeros((n_queries, 64 * n_words))
         vectors[:, :n_bits] = batch.vectors
-    marks = np.zeros((n_queries, 1 + loops.PLANES + loops.TIERS, n_words), np.uint64)
-    planes, tiers = marks[:, 1 : 1 + loops.PLANES], marks[:, 1 + loops.PLANES :]
-    queries = Prepared(marks[:, 0], np.empty(vectors.shape), planes, tiers, np.empty((n_queries, loops.N_FACTS)))
+    # All contiguous, whatever their number: numba compiles the loops once more for any other layout.
+    queries = Prepared(
+        signs=np.zeros((n_queries, n_words), np.uint64),
+        sizes=np.empty(vectors.shape),
+        planes=np.empty((n_queries, loops.PLANES, n_words), np.uint64),
+        tiers=np.empty((n_queries, loops.TIERS, n_words), np.uint64),
+        facts=np.empty((n_queries, loops.N_FACTS)),
+    )
     loops.prepare(vectors, batch.offsets, *queries)
     return queries
 
@@ -139,7 +157,7 @@ def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64
     heaps, visited = np.full((n_queries, k), _MISSING, np.uint64), np.zeros(n_queries, np.int64)
     if len(balls.order) == 0:
         at_once = _BYTES_AT_ONCE // (8 * len(balls.words))
-        loops.nearest_in_order(balls.words, *queries, heaps, max(128, at_once))
+        loops.nearest_in_order(balls.words, balls.order, *queries, heaps, max(128, at_once))
     else:
         ball_loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
     return heaps, visited
@@ -193,11 +211,23 @@ def _balls_that_pay(single: Balls, batch: QueryBatch) -> Balls:
     return balls if visited.mean() <= _MOST_VISITED * words.shape[1] else single
 
 
-def _in_threads(search: Callable[[slice], None], balls: Balls, n_queries: int) -> None:
+def _answers(
+    search: Callable[[slice], NDArray[np.uint64]], n_counted: int, n_queries: int, k: int, groups: Groups | None
+) -> Results:
+    """Results (n, k) from the heaps that `search` fills for parts of the queries; each counts so many words."""
+    from hbmp.index.answer_loops import answer
+
+    found, positions = np.empty((n_queries, k), np.float32), np.empty((n_queries, k), np.int64)
+    starts, members = (_NO_STARTS, _NO_MEMBERS) if groups is None else (groups.starts, groups.members)
+    _in_threads(lambda some: answer(search(some), starts, members, found[some], positions[some]), n_counted, n_queries)
+    return found, positions
+
+
+def _in_threads(search: Callable[[slice], None], n_counted: int, n_queries: int) -> None:
     """Search for parts of the queries, by as many threads as FAISS may use, if there is enough to do."""
     import faiss
 
-    most = min(n_queries, balls.words.size * n_queries // _WORK_PER_THREAD)
+    most = min(n_queries, n_counted * n_queries // _WORK_PER_THREAD)
     n_threads = min(most, faiss.omp_get_max_threads()) if most > 1 else 1
     if n_threads == 1:
         search(slice(0, n_queries))

@@ -3,25 +3,29 @@
     s   scale       (n_bits,)             √|α|: squared Euclidean distance between s∘q and s∘u is 4 Σ|α_k| [q_k ≠ u_k]
     c   centroids   (n_lists, n_bits)     spherical k-means of s∘u
 
-A query probes the lists whose centroids have the largest inner product with sign(α)∘s∘q. Inside the lists runs the fast
-scan of `index._scan`, and its candidates are measured exactly; items in other lists are missed. How many lists
-to probe for a given recall is measured on codes that took no part in training.
+A query probes the lists whose centroids have the largest inner product with sign(α)∘s∘q. Inside the lists bits are
+counted as by `index.counting`, and equal codes are counted once; items in other lists are missed. How many lists to
+probe for a given recall is measured on codes that took no part in training. Without numba, the search is exact.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hbmp import hamming
-from hbmp.index.exact import exact_keys, smallest, split_keys
+from hbmp.index import counting
+from hbmp.index.balls import as_words
 from hbmp.index.query import QueryBatch
-from hbmp.index.scan import MOST_BITS_OF_FAST_SCAN, Results, nearest, return_freed_memory, sign_centroids
+from hbmp.index.scan import Results, nearest
 from hbmp.index.segment import Segment
+
+if TYPE_CHECKING:
+    from hbmp.index.grouped import Groups
 
 _TRAINING_CODES_PER_LIST = 30
 _TRAINING_ROUNDS = 5
@@ -31,6 +35,14 @@ _NEAR_A_GROUP = 4  # one in four centroids is compared with the codes of a group
 _ROWS_AT_ONCE = 1 << 16
 _NOBODY = -2  # the position of a query that is no item
 _MEASURED_K = (10, 100)  # the recall of the ten and of the hundred nearest is measured and kept
+
+
+class _Layout(NamedTuple):
+    """The distinct codes in the order of their lists."""
+
+    words: NDArray[np.uint64]  # (W, n)
+    order: NDArray[np.uint32]  # (n,) the position of each code, or the number of its group
+    starts: NDArray[np.int64]  # (n_lists + 1,) first code of each list
 
 
 class InvertedLists:
@@ -47,63 +59,52 @@ class InvertedLists:
         recalls: dict[int, float] | None = None,
     ):
         self.rows = rows
-        self.centroids = centroids
+        self.list_numbers = list_numbers.astype(np.uint16)
+        self.centroids = np.ascontiguousarray(centroids)
         self.bit_weights = bit_weights
         self.probes = probes or {}
         self.recalls = recalls or {}
-        self._scale = _scale(bit_weights, rows.shape[1])
-        self._list_numbers: NDArray[Any] | None = list_numbers
-        self._lists: Any = None
-        self._quantiser: Any = None
+        scale = _scale(bit_weights, rows.shape[1])
+        self._inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+        self._layout: _Layout | None = None
         self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the lists (codes and 8-byte row numbers, once built) and the centroids."""
-        held = len(self.rows) * (self.rows.shape[1] + 8) if self._list_numbers is None else self._list_numbers.nbytes
-        return held + self.centroids.nbytes
-
-    def list_numbers(self) -> NDArray[np.uint16]:
-        """The list of every row, (n,)."""
-        if self._list_numbers is not None:
-            return self._list_numbers.astype(np.uint16)
-        import faiss
-
-        numbers = np.empty(len(self.rows), np.uint16)
-        for number in range(len(self.centroids)):
-            size = self._lists.get_list_size(number)
-            if size:
-                numbers[faiss.rev_swig_ptr(self._lists.invlists.get_ids(number), size)] = number
-        return numbers
+        """Bytes of the numbers of lists, the centroids and, once built, the codes in the order of lists."""
+        built = 0 if self._layout is None else sum(part.nbytes for part in self._layout)
+        return self.list_numbers.nbytes + self.centroids.nbytes + built
 
     def narrowed(self, rows: NDArray[np.uint8], keep: NDArray[np.bool_]) -> InvertedLists:
         """The same lists with only the rows where `keep` (n,) holds, given anew as `rows`."""
-        numbers = self.list_numbers()[keep]
+        numbers = self.list_numbers[keep]
         return InvertedLists(rows, numbers, self.centroids, self.bit_weights, probes=self.probes, recalls=self.recalls)
 
-    def search(self, batch: QueryBatch, k: int, n_probe: int | None = None) -> Results:
-        """The k nearest in the probed lists, distances and positions (n, k), padded with inf and -1."""
-        lists = self._built()
+    def search(self, segment: Segment, batch: QueryBatch, k: int, n_probe: int | None = None) -> Results:
+        """The k nearest of their segment in the probed lists, distances and positions (n, ≤ k), inf and -1 at last."""
+        k = min(k, len(segment))
+        if len(batch) == 0 or not counting.available() or not counting.suits(batch):
+            return nearest(segment, batch, k)
         n_probe = min(n_probe or self.probe_count(k), len(self.centroids))
-        # Half the margin of a proof: what that loses is part of the recall measured while building.
-        n_candidates = min((k + batch.candidates(k, len(self.rows))) // 2, len(self.rows))
-        vectors, _ = batch.scaled()
-        probing = np.divide(vectors, self._scale, out=np.zeros_like(vectors), where=self._scale > 0)
-        positions = _search_lists(lists, vectors, self._quantiser.search(probing, n_probe), n_candidates)
-        keys = smallest(exact_keys(self.rows, batch, positions), k)
-        return split_keys(np.pad(keys, ((0, 0), (0, k - keys.shape[1])), constant_values=np.iinfo(np.uint64).max))
+        return counting.nearest_in_lists(
+            self._built(segment.groups), self.centroids, self._inverse, n_probe, batch, k, segment.groups
+        )
 
     def probe_count(self, k: int) -> int:
         """Lists to probe for k results: the measured number for the next larger k."""
         return next((self.probes[at] for at in sorted(self.probes) if k <= at), max(self.probes.values()))
 
-    def _built(self) -> Any:
+    def _built(self, groups: Groups | None) -> _Layout:
         with self._lock:
-            if self._lists is None:
-                self._quantiser = _quantiser(self.centroids)
-                self._lists = _build_lists(self.rows, np.asarray(self._list_numbers), self._quantiser)
-                self._list_numbers = None  # the lists know it now
-            return self._lists
+            if self._layout is None:
+                rows, numbers = self.rows, self.list_numbers
+                if groups is not None:  # equal codes are in the same list
+                    rows, numbers = groups.codes.rows, numbers[groups.members[groups.starts[:-1]]]
+                order = np.argsort(numbers, kind="stable")
+                starts = np.searchsorted(numbers[order], np.arange(len(self.centroids) + 1))
+                words = np.ascontiguousarray(as_words(rows)[:, order])
+                self._layout = _Layout(words, order.astype(np.uint32), starts)
+            return self._layout
 
 
 def build_inverted(
@@ -119,11 +120,6 @@ def build_inverted(
     The recall is measured with `queries` or, without them, with two kinds of held-out codes.
     """
     n_items, n_bytes = segment.rows.shape
-    if 8 * n_bytes > MOST_BITS_OF_FAST_SCAN:
-        raise ValueError(
-            f"Inverted lists hold codes of up to {MOST_BITS_OF_FAST_SCAN} bits, found {len(bit_weights)}. "
-            "Use kind='flat'."
-        )
     order = np.random.default_rng(random_state).permutation(n_items)
     n_lists = _number_of_lists(n_items)
     held_out, training = np.sort(order[:_HELD_OUT]), order[_HELD_OUT:][: n_lists * _TRAINING_CODES_PER_LIST]
@@ -201,56 +197,13 @@ def _assign(
     return numbers
 
 
-def _build_lists(rows: NDArray[np.uint8], list_numbers: NDArray[Any], quantiser: Any) -> Any:
-    """A FAISS `IndexIVFPQFastScan`: like the flat one, it comes from the slow index that takes ready codes."""
-    import faiss
-
-    n_items, n_bytes = rows.shape
-    slow: Any = faiss.IndexIVFPQ(quantiser, 8 * n_bytes, quantiser.ntotal, 2 * n_bytes, 4, faiss.METRIC_INNER_PRODUCT)
-    slow.by_residual = False
-    faiss.copy_array_to_vector(sign_centroids(2 * n_bytes, 4), slow.pq.centroids)
-    slow.is_trained = True
-    number_bytes = list_numbers.astype("<u8").view(np.uint8).reshape(n_items, 8)[:, : slow.coarse_code_size()]
-    slow.add_sa_codes(np.hstack([number_bytes, rows]), np.arange(n_items))
-    fast = faiss.IndexIVFPQFastScan(slow)
-    fast.orig_invlists = None  # it would point into `slow`, which ends here
-    del slow, number_bytes
-    return_freed_memory()
-    return fast
-
-
-def _search_lists(
-    lists: Any, vectors: NDArray[np.float32], probed: tuple[NDArray[Any], NDArray[Any]], n_candidates: int
-) -> NDArray[np.int64]:
-    """Positions (n, n_candidates) found in each query's own lists `probed`, -1 where they hold fewer."""
-    import faiss
-
-    products, numbers = probed
-    parameters = faiss.IVFSearchParameters()
-    parameters.nprobe = numbers.shape[1]
-    scores = np.empty((len(vectors), n_candidates), np.float32)
-    positions = np.empty((len(vectors), n_candidates), np.int64)
-    lists.search_preassigned_c(  # FAISS's Python method of that name knows no parameters
-        len(vectors),
-        faiss.swig_ptr(vectors),
-        n_candidates,
-        faiss.swig_ptr(numbers),
-        faiss.swig_ptr(products),
-        faiss.swig_ptr(scores),
-        faiss.swig_ptr(positions),
-        False,
-        parameters,
-    )
-    return positions
-
-
 class _Trial:
     """Queries of one or more kinds, and the distances of what they should find."""
 
     def __init__(self, segment: Segment, batches: list[QueryBatch], own: NDArray[np.int64]):
         exact = Segment(segment.rows, segment.ids)  # what it builds is dropped afterwards
         most = max(_MEASURED_K)
-        self.batches, self.own = batches, own
+        self.segment, self.batches, self.own = segment, batches, own
         self.truths = [_without_self(*nearest(exact, batch, most + 1), own, most) for batch in batches]
 
     def reaches(self, inverted: InvertedLists, k: int, n_probe: int, recall: float) -> bool:
@@ -266,7 +219,8 @@ class _Trial:
 
     def _shares(self, inverted: InvertedLists, k: int, n_probe: int) -> Iterator[NDArray[np.float64]]:
         for batch, truth in zip(self.batches, self.truths, strict=True):
-            yield _recalls(inverted, batch, self.own, truth[:, :k], n_probe)
+            found = _without_self(*inverted.search(self.segment, batch, k + 1, n_probe), self.own, k)
+            yield _recalls(found, truth[:, :k])
 
 
 def _choose_probes(inverted: InvertedLists, trial: _Trial, recall: float, most_probed: float) -> bool:
@@ -296,12 +250,8 @@ def _held_out_batches(rows: NDArray[np.uint8], bit_weights: NDArray[np.float64])
     return [QueryBatch.prepare(queries, bit_weights).weighted() for queries in (codes, scores)]
 
 
-def _recalls(
-    inverted: InvertedLists, batch: QueryBatch, held_out: NDArray[Any], truth: NDArray[Any], n_probe: int
-) -> NDArray[np.float64]:
+def _recalls(found: NDArray[np.float32], truth: NDArray[np.float32]) -> NDArray[np.float64]:
     """Recall of each held-out query: the share of its true distances that are matched."""
-    k = truth.shape[1]
-    found = _without_self(*inverted.search(batch, k + 1, n_probe), held_out, k)
     hits = (found <= truth[:, -1:]) & np.isfinite(found)
     return hits.sum(axis=1) / np.maximum(1, np.isfinite(truth).sum(axis=1))
 

@@ -332,32 +332,39 @@ def grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits):
             set_limits(heaps[row, 0], row, facts, limits, number, bits)
 
 
+@part
+def visit(words, order, start, last, row, signs, sizes, planes, facts, heaps, limits, number, bits, bounds):
+    """Offer the codes from `start` to `last` that may be near; `order` is empty where it is that of positions."""
+    many = facts[row, N_FAST] > 1
+    start = next_near(words, start, last, row, signs, planes, many, limits[row, 0], bounds)
+    while start < last:
+        end = min(last, start + MARKED)
+        marks = near_marks(words, start, end, row, signs, planes, many, limits[row, 0], bounds)
+        while marks != ZERO:
+            item = start + lowest(marks)
+            marks &= marks - ONE
+            if fine_bound(words, item, row, signs, planes, many) <= limits[row, 1]:
+                position = np.uint64(order[item]) if len(order) else item
+                offer(words, item, position, row, signs, sizes, facts, heaps, limits, number, bits)
+        start = next_near(words, end, last, row, signs, planes, many, limits[row, 0], bounds)
+
+
 @loop
-def nearest_in_order(words, signs, sizes, planes, tiers, facts, heaps, at_once):
+def nearest_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once):
     """Fill the heaps (n, k) of all queries with the nearest of all codes, `at_once` codes after the other."""
     limits, bounds, number = np.full((len(heaps), 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    _visit_in_order(words, signs, sizes, planes, tiers, facts, heaps, np.uint64(at_once), limits, bounds, number,
+    _visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, np.uint64(at_once), limits, bounds, number,
                     number.view(np.uint32))  # fmt: skip
 
 
 @step
-def _visit_in_order(words, signs, sizes, planes, tiers, facts, heaps, at_once, limits, bounds, number, bits):
+def _visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once, limits, bounds, number, bits):
     n_items = np.uint64(words.shape[1])
     for first in range(ZERO, n_items, at_once):
         last = min(n_items, first + at_once)
         for row in range(len(heaps)):
             grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
-            many = facts[row, N_FAST] > 1
-            start = next_near(words, first, last, row, signs, planes, many, limits[row, 0], bounds)
-            while start < last:
-                end = min(last, start + MARKED)
-                marks = near_marks(words, start, end, row, signs, planes, many, limits[row, 0], bounds)
-                while marks != ZERO:
-                    item = start + lowest(marks)
-                    marks &= marks - ONE
-                    if fine_bound(words, item, row, signs, planes, many) <= limits[row, 1]:
-                        offer(words, item, item, row, signs, sizes, facts, heaps, limits, number, bits)
-                start = next_near(words, end, last, row, signs, planes, many, limits[row, 0], bounds)
+            visit(words, order, first, last, row, signs, sizes, planes, facts, heaps, limits, number, bits, bounds)
 
 
 @loop

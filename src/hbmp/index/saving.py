@@ -28,7 +28,7 @@ def describe(segment: Segment, name: str, arrays: dict[str, NDArray[Any]]) -> di
     else:
         arrays[f"{name}.ids"] = segment.ids
     if segment.inverted is not None:
-        arrays[f"{name}.lists"] = segment.inverted.list_numbers()
+        arrays[f"{name}.lists"] = segment.inverted.list_numbers
         arrays[f"{name}.centroids"] = segment.inverted.centroids
         entry["inverted"] = {
             "probes": list(segment.inverted.probes.items()),
