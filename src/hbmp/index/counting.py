@@ -125,7 +125,7 @@ def nearest_in_lists(
         list_loops.nearest_in_lists(*layout, centroids, inverse, n_probe, *queries.some(some), heaps)
         return heaps
 
-    return _answers(search, words.size * n_probe // len(centroids), len(batch), k, groups)
+    return _answers(search, words.size * n_probe // centroids.shape[1], len(batch), k, groups)
 
 
 def prepare(batch: QueryBatch, n_words: int) -> Prepared:

@@ -65,6 +65,7 @@ class InvertedLists:
         self.probes = probes or {}
         self.recalls = recalls or {}
         scale = _scale(bit_weights, rows.shape[1])
+        self._by_bit = np.ascontiguousarray(centroids.T)
         self._inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
         self._layout: _Layout | None = None
         self._lock = threading.Lock()
@@ -73,7 +74,7 @@ class InvertedLists:
     def nbytes(self) -> int:
         """Bytes of the numbers of lists, the centroids and, once built, the codes in the order of lists."""
         built = 0 if self._layout is None else sum(part.nbytes for part in self._layout)
-        return self.list_numbers.nbytes + self.centroids.nbytes + built
+        return self.list_numbers.nbytes + 2 * self.centroids.nbytes + built
 
     def narrowed(self, rows: NDArray[np.uint8], keep: NDArray[np.bool_]) -> InvertedLists:
         """The same lists with only the rows where `keep` (n,) holds, given anew as `rows`."""
@@ -87,7 +88,7 @@ class InvertedLists:
             return nearest(segment, batch, k)
         n_probe = min(n_probe or self.probe_count(k), len(self.centroids))
         return counting.nearest_in_lists(
-            self._built(segment.groups), self.centroids, self._inverse, n_probe, batch, k, segment.groups
+            self._built(segment.groups), self._by_bit, self._inverse, n_probe, batch, k, segment.groups
         )
 
     def probe_count(self, k: int) -> int:

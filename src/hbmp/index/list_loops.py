@@ -1,68 +1,75 @@
 """The loop over inverted lists, see `index.inverted`. Importing it takes numba. The names of `index.loops`, and:
 
-c   centroids   (n_lists, bits)   of the codes of each list, in the space scaled by s
-s   inverse     (bits,)           1 / √|α|; the lists are ranked by their products with α∘q / √|α|
+    c   centroids   (bits, n_lists)   of the codes of each list, in the space scaled by √|α|
+    s   inverse     (bits,)           1 / √|α|
+
+A query probes the lists with the largest products of c and α∘q∘s, the very largest first, so that its k-th distance is
+small early.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hbmp.index.answer_loops import sort_heap
-from hbmp.index.intrinsics import loop, part, rough, step
-from hbmp.index.loops import LOW, MISSING, NO_LIMIT, ONE, ROOM, grade_again, key_of, sift, visit
+from hbmp.index.intrinsics import loop, step
+from hbmp.index.loops import MISSING, NO_LIMIT, ONE, ROOM, grade_again, visit
+
+_HALVINGS = 16  # of the range of products; nearer ones count as equal
 
 
-@rough
-def _multiply(centroids, probe, products):
-    """Products of all centroids with one vector."""
-    for number in range(len(centroids)):
-        total = np.float32(0)
-        for bit in range(len(probe)):
-            total += centroids[number, bit] * probe[bit]
-        products[number] = total
-
-
-@part
-def _rank(row, centroids, inverse, signs, sizes, probe, products, probed, number, bits):
-    """Fill `probed` (1, n_probe) with the keys of the lists of the largest products, the largest first."""
-    for bit in range(len(probe)):
-        size = np.float32(sizes[row, bit]) * inverse[bit]
-        probe[bit] = size if signs[row, bit >> 6] >> np.uint64(bit & 63) & ONE else -size
-    _multiply(centroids, probe, products)
-    for i in range(probed.shape[1]):
-        probed[0, i] = MISSING
-    least = np.float32(-np.inf)
+@step
+def _least_of(products, n_chosen):
+    """A number that at least `n_chosen` products reach, and hardly more."""
+    least, most = products[0], products[0]
     for i in range(len(products)):
-        if products[i] >= least or probed[0, 0] == MISSING:
-            key = key_of(-products[i], i, number, bits)
-            if key < probed[0, 0]:
-                sift(probed, 0, key, probed.shape[1])
-                if probed[0, 0] != MISSING:
-                    least = products[probed[0, 0] & LOW]
-    sort_heap(probed, 0)
+        least, most = min(least, products[i]), max(most, products[i])
+    for _ in range(_HALVINGS):
+        middle = least + (most - least) / np.float32(2)
+        n_above = 0
+        for i in range(len(products)):
+            n_above += products[i] >= middle
+        if n_above >= n_chosen:
+            least = middle
+        else:
+            most = middle
+    return least
+
+
+@step
+def _multiply(row, centroids, inverse, signs, sizes, products):
+    """Products of all centroids with one query."""
+    for i in range(len(products)):
+        products[i] = 0
+    for bit in range(len(centroids)):
+        size = np.float32(sizes[row, bit]) * inverse[bit]
+        factor = size if signs[row, bit >> 6] >> np.uint64(bit & 63) & ONE else -size
+        for i in range(len(products)):
+            products[i] += factor * centroids[bit, i]
 
 
 @loop
 def nearest_in_lists(words, order, starts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps):
     """Fill the heaps (n, k) of all queries with the nearest codes of their own `n_probe` lists."""
     limits, bounds, number = np.full((len(heaps), 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    probe, products = np.empty(centroids.shape[1], np.float32), np.empty(len(centroids), np.float32)
-    probed = np.empty((1, n_probe), np.uint64)
-    _visit_lists(words, order, starts, centroids, inverse, signs, sizes, planes, tiers, facts, heaps, limits, bounds,
-                 number, number.view(np.uint32), probe, products, probed)  # fmt: skip
+    products = np.empty(centroids.shape[1], np.float32)
+    _visit_lists(words, order, starts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps, limits,
+                 bounds, number, number.view(np.uint32), products)  # fmt: skip
 
 
 @step
-def _visit_lists(words, order, starts, centroids, inverse, signs, sizes, planes, tiers, facts, heaps, limits, bounds,
-                 number, bits, probe, products, probed):  # fmt: skip
+def _visit_lists(words, order, starts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps, limits,
+                 bounds, number, bits, products):  # fmt: skip
+    """The nearest list of each query first, then the others that it probes as they come."""
     for row in range(len(heaps)):
-        _rank(row, centroids, inverse, signs, sizes, probe, products, probed, number, bits)
-        seen = MISSING
-        for place in range(probed.shape[1]):
+        _multiply(row, centroids, inverse, signs, sizes, products)
+        least, best, seen, left = _least_of(products, n_probe), np.argmax(products), MISSING, n_probe
+        for place in range(-1, len(products)):
+            chosen = best if place < 0 else place
+            if place == best or products[chosen] < least or left == 0:
+                continue
+            left -= 1
             if heaps[row, 0] != seen:
                 seen = heaps[row, 0]
                 grade_again(row, sizes, planes, tiers, facts, heaps, limits, number, bits)
-            chosen = probed[0, place] & LOW
-            visit(words, order, np.uint64(starts[chosen]), np.uint64(starts[chosen + ONE]), row, signs, sizes, planes,
+            visit(words, order, np.uint64(starts[chosen]), np.uint64(starts[chosen + 1]), row, signs, sizes, planes,
                   facts, heaps, limits, number, bits, bounds)  # fmt: skip
