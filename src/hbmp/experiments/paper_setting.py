@@ -22,26 +22,10 @@ from hbmp import datasets, encoders
 from hbmp._core import catalog
 from hbmp.encoders import Encoder
 from hbmp.experiments.cells import Cell
+from hbmp.methods.hbmp.published import PUBLISHED
 
 DEEP_METHODS = ("dpsh", "drsch", "dsrh", "dtsh", "hashnet", "hbmp", "mihash")
 """Methods of the paper's tables that train the network itself."""
-
-PUBLISHED_HBMP: dict[str, Any] = {
-    "improve": "resample",
-    "item_weights": None,
-    "weighting": "least-squares",
-    "feature_share": 0,
-    "intercept": False,
-    "contrast_share": 0,
-    "dither": 0,
-    "extra_bits": 0,
-    "detail_bits": 0,
-    "label_share": 0,
-    "label_queries": False,
-    "weight_share": 1,
-    "restarts": 1,
-}
-"""The settings of `HBMP.paper`, without its function."""
 
 _TRAINING = {"loss": "hinge", "epochs": 100, "batch_size": 256, "optimizer": "sgd", "schedule": "step"}
 _FLIP = {"augmentation": {"flip": 0.5}}
@@ -174,7 +158,7 @@ class PaperSetting:
         dict
             The settings.
         """
-        own = {**PUBLISHED_HBMP, **published} if method == "hbmp" else {}
+        own = {**PUBLISHED, **published} if method == "hbmp" else {}
         if not self.images:
             return {**own, "function": ["linear", _ONE_LAYER]}
         network = {"backbone": [self.backbone, self._backbone_settings()], **_TRAINING, **_RATES[protocol]}

@@ -32,6 +32,7 @@ from hbmp.methods.hbmp.detail import join_weights
 from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.lengths import with_lengths
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
+from hbmp.methods.hbmp.published import PUBLISHED
 from hbmp.methods.hbmp.select import select, spare_bits
 from hbmp.methods.hbmp.targets import Target, infer, pursue, shrink
 from hbmp.methods.hbmp.unlabelled import Rebuilding
@@ -237,23 +238,7 @@ class HBMP(Hasher):
         1
         """
         function = Linear(loss="hinge", epochs=100, lr=1e-2, weight_decay=5e-4, optimizer="sgd", schedule="step")
-        published: dict[str, Any] = {
-            "improve": "resample",
-            "item_weights": None,
-            "weighting": "least-squares",
-            "feature_share": 0,
-            "intercept": False,
-            "contrast_share": 0,
-            "dither": 0,
-            "extra_bits": 0,
-            "detail_bits": 0,
-            "label_share": 0,
-            "label_queries": False,
-            "weight_share": 1,
-            "restarts": 1,
-            "function": function,
-        }
-        return cls(n_bits, **{**published, **settings})
+        return cls(n_bits, **{**PUBLISHED, "function": function, **settings})
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Learn codes.
