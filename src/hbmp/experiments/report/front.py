@@ -40,22 +40,20 @@ def _sentences(found: dict[str, Any]) -> list[str]:
     other, classes = _best_hashing(labels), found["labels"]["classes"]
     rabitq = near["RaBitQ 1, larger"]
     return [
-        f"- **With labels, 4 bytes per text.** {found['labels']['texts']:,} texts of {classes} classes: mAP "
-        f"**{labels['hbmp']['map']:.2f}**. The best of {len(_hashing(labels))} other hashing methods has "
-        f"{labels[other]['map']:.2f} ({other}), a "
-        f"classifier's {classes} probabilities {labels['classifier']['map']:.2f} in "
-        f"{labels['classifier']['bytes']:,.0f} bytes, the floats by cosine {labels['floats, cosine']['map']:.2f} in "
-        f"{labels['floats, cosine']['bytes']:,.0f} bytes.",
-        f"- **Without labels, 32 bytes per text.** Of the ten nearest posts of 20 Newsgroups by 1,024-byte floats, "
-        f"**{_percent(near['HBMP']['at_10'])}** are among the first ten. Sign quantisation, as in "
-        f"sentence-transformers, finds {_percent(near['sign']['at_10'])}, FAISS PQ "
-        f"{_percent(near['PQ']['at_10'])} (OPQ {_percent(near['OPQ']['at_10'])}), FAISS RaBitQ "
-        f"{_percent(rabitq['at_10'])} in {rabitq['bytes']:.0f} bytes. With the first 40 ranked by their floats, "
-        f"hbmp finds {_percent(near['HBMP']['at_40'])}.",
-        f"- **Milliseconds.** One query in a million texts on one thread: **{ms['hbmp, 4 bytes']['ms']:.1f} ms** by 4 "
-        f"bytes, {ms['hbmp, 32 bytes']['ms']:.1f} ms by 32 bytes; FAISS takes {ms['floats']['ms']:.0f} ms by floats, "
-        f"{ms['sign']['ms']:.1f} ms by signs, {ms['PQ, 4 bytes']['ms']:.1f} ms by PQ of 4 bytes and "
-        f"{ms['RaBitQ']['ms']:.0f} ms by RaBitQ.",
+        f"- **With labels, 4 bytes per text.** Search among {found['labels']['texts']:,} texts of {classes} classes "
+        f"has a mean average precision (mAP) of **{labels['hbmp']['map']:.2f}**. The best of {len(_hashing(labels))} other "
+        f"hashing methods ({other}) has {labels[other]['map']:.2f}, a classifier's {classes} probabilities "
+        f"{labels['classifier']['map']:.2f} with {labels['classifier']['bytes']:,.0f} bytes, and the cosine of float "
+        f"vectors {labels['floats, cosine']['map']:.2f} with {labels['floats, cosine']['bytes']:,.0f} bytes.",
+        f"- **Without labels, 32 bytes per text.** hbmp finds **{_percent(near['HBMP']['at_10'])}** of the ten posts "
+        f"of 20 Newsgroups that are nearest by 1,024-byte floats; FAISS PQ finds {_percent(near['PQ']['at_10'])} (OPQ "
+        f"{_percent(near['OPQ']['at_10'])}), sign quantisation as in sentence-transformers "
+        f"{_percent(near['sign']['at_10'])}, and FAISS RaBitQ {_percent(rabitq['at_10'])} with {rabitq['bytes']:.0f} "
+        f"bytes. If floats re-rank the first 40 results, hbmp finds {_percent(near['HBMP']['at_40'])}.",
+        f"- **Milliseconds.** A query over a million texts takes **{ms['hbmp, 4 bytes']['ms']:.1f} ms** on one thread "
+        f"with 4 bytes per text, and {ms['hbmp, 32 bytes']['ms']:.1f} ms with 32 bytes. FAISS takes "
+        f"{ms['floats']['ms']:.0f} ms with floats, {ms['sign']['ms']:.1f} ms with signs, {ms['PQ, 4 bytes']['ms']:.1f} "
+        f"ms with PQ of 4 bytes and {ms['RaBitQ']['ms']:.0f} ms with RaBitQ.",
     ]
 
 
