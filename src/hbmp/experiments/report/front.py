@@ -41,8 +41,8 @@ def _sentences(found: dict[str, Any]) -> list[str]:
     rabitq = near["RaBitQ 1, larger"]
     return [
         f"- **With labels, 4 bytes per text.** Search among {found['labels']['texts']:,} texts of {classes} classes "
-        f"has a mean average precision (mAP) of **{labels['hbmp']['map']:.2f}**. The best of {len(_hashing(labels))} other "
-        f"hashing methods ({other}) has {labels[other]['map']:.2f}, a classifier's {classes} probabilities "
+        f"has a mean average precision (mAP) of **{labels['hbmp']['map']:.2f}**. The best of {len(_hashing(labels))} "
+        f"other hashing methods ({other}) has {labels[other]['map']:.2f}, a classifier's {classes} probabilities "
         f"{labels['classifier']['map']:.2f} with {labels['classifier']['bytes']:,.0f} bytes, and the cosine of float "
         f"vectors {labels['floats, cosine']['map']:.2f} with {labels['floats, cosine']['bytes']:,.0f} bytes.",
         f"- **Without labels, 32 bytes per text.** hbmp finds **{_percent(near['HBMP']['at_10'])}** of the ten posts "
