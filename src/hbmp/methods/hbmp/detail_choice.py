@@ -10,8 +10,8 @@ is tried as a search: held-out instances query the learned ones and one another.
     1  price of m      with tie-breaking weights, made to rise with m: each is a mean over few queries, and neighbours
                        know more together (isotonic regression)
     2  total           sum of the detail weights, in label bits, for each m: of the largest worth among those whose
-                       price, with one standard error, is at most `PRICE`; for codes and for real-valued queries, whose
-                       detail scores are scaled by what it says
+                       price, with `SURE` standard errors, is at most `PRICE`; for codes and for real-valued queries,
+                       whose detail scores are scaled by what it says
     3  m               of the largest worth among `SHARES` under the same limit; codes that tell `APART` of the
                        instances apart come first. If no share is that cheap, from `FLOOR_FROM` bits on the largest up
                        to `FLOOR` whose price alone is at most `PRICE`; otherwise none.
@@ -34,7 +34,7 @@ from hbmp.methods.hbmp.detail_trials import Details, OfLabelBits, ScoredRows, Se
 
 SHARES = (0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.9375)
 """Shares of all bits that may become detail bits."""
-PRICE, APART = 0.01, 0.99
+PRICE, APART = 0.012, 0.99
 """The highest price in mAP, and the share of instances that codes should tell apart. See docs/detail-bits.md."""
 FLOOR_FROM, FLOOR = 32, 0.125
 """Code length from which some bits are details even if held-out instances are too few to be sure of the price, and how

@@ -25,6 +25,8 @@ STEPS = (0.05, 0.1, 0.2, 0.5)
 """Weights of one detail bit that are tried, in label bits; beside them stand tie-breaking weights."""
 WORTH = 8.0
 """What a point of mAP is worth in points of recall. See docs/detail-bits.md."""
+SURE = 1.5
+"""Standard errors that a price is off at most."""
 _NEAREST = 10
 _TIES = 1e-4  # of a label bit: ties are broken at random, the same for every candidate
 
@@ -66,12 +68,12 @@ class Tried(NamedTuple):
         return self.recall - WORTH * max(self.price, 0.0)
 
     def within(self, price: float) -> bool:
-        """Whether the price is no higher than this one, with one standard error."""
-        return self.price + self.error <= price
+        """Whether the price is surely no higher than this one."""
+        return self.price + SURE * self.error <= price
 
     def surely_beyond(self, price: float) -> bool:
-        """Whether the price is higher than this one by more than its standard error."""
-        return self.price - self.error > price
+        """Whether the price is surely higher than this one."""
+        return self.price - SURE * self.error > price
 
 
 class Search:
