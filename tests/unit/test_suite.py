@@ -259,6 +259,20 @@ def test_measured_cells_of_detail_bits_are_not_measured_again(tmp_path):
     assert detail_bits.open_cells(options) == [(large, 8, 1), (large, 4, 1), (small, 4, 1)]
 
 
+def test_what_detail_bits_could_reach_names_the_cheapest():
+    import detail_frontier
+
+    reached = {"map": 0.9, "recall": 0.1, "first": 0.2}
+    chosen = [{"set": "a", "bits": 8, "seed": 0, **dict.fromkeys(("label", "auto"), reached)}]
+    chosen[0]["unlabelled"] = {"map": 0.3, "recall": 0.4, "first": 1.0}
+    found = ((0, 4, 0.85, 0.4), (0.2, 4, 0.89, 0.45), (0, 6, 0.5, 0.6))  # weight, number, mAP, recall
+    lines = [
+        {"set": "a", "bits": 8, "seed": 0, "details": m, "weight": weight, "map": level, "recall": recall, "first": 0.9}
+        for weight, m, level, recall in found
+    ]
+    assert detail_frontier.table(lines, chosen, 8).splitlines()[-1] == "| a | 40.0 | 60.0 | 1.0 (4 of 0.2) | never |"
+
+
 def test_readings_of_one_fit_are_lines_of_their_own(folder, tmp_path, command):
     from suite import read_lines
     from suite_readings import READINGS
