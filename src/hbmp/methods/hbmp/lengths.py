@@ -10,12 +10,12 @@ y = x - μ is coded by the pursuit (`unlabelled`), and the last L bits number on
     e    effective dimension        (Σλ)² / Σλ² of the variances
 
 The error of a direction along the row is about √(D/e), and 2^L lengths leave about 1.5 σ / 2^L. L makes the second a
-third of the first, which was best on training rows (docs/without-labels.md). Where that takes less than a bit and a
-half, L is 0. Rows of unit length tell their distance from the mean by their direction, so they need three bits to pay.
+third of the first, which was best on training rows (docs/without-labels.md), but takes at most an eighth of the bits.
+Below two bits L is 0. Rows of unit length tell their distance from the mean by their direction: below three bits.
 
 A search adds up bits, while a length multiplies. So the scores of real-valued queries are linear about the product t
-and the length ℓ that near rows have: q·ℓd ≈ ℓ₀ t + t₀ (ℓ - ℓ₀), with ℓ ≈ a₀ + Σ a_j v_j. Ranking by rebuilt vectors
-needs no such approximation.
+and the length ℓ that near rows have: q·ℓd ≈ ℓ₀ t + t₀ (ℓ - ℓ₀), with ℓ ≈ a₀ + Σ a_j v_j. The second part gets
+the factor with which training rows find most of their nearest. Ranking by rebuilt vectors needs no approximation.
 
 Reference: Sabin & Gray, Product Code Vector Quantizers for Waveform and Voice Coding, 1984 (gain and shape apart).
 """
@@ -28,7 +28,7 @@ import numpy as np
 
 from hbmp import hamming
 from hbmp.methods.hbmp.axes import in_parts
-from hbmp.methods.hbmp.recall import distortion, nearest
+from hbmp.methods.hbmp.recall import distortion, nearest, shares_found
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.features import code_book
@@ -37,10 +37,11 @@ _ROWS, _QUERIES, _NEAREST = 5000, 200, 10  # that near rows are looked up in
 _EFFICIENCY = 0.75  # of the bits of a direction, see `recall`
 _MOST, _FEWEST_ROWS = 8, 200
 _FINER = 4.5  # 1.5 times 3: errors of lengths are a third of those of directions
-_FEWEST, _FEWEST_TOLD = 1.5, 3.0  # length bits that pay; and of rows of unit length
+_FEWEST, _FEWEST_TOLD = 2, 3  # length bits that pay; and of rows of unit length
 _ALIKE = 0.1  # spread of the rows' own lengths, of that of the distances from the mean, that makes them unit length
 _FINE = 2  # bits per feature beyond which linear scores lose more by inner product, or for unit rows, than lengths gain
 _LLOYD = 30  # rounds
+_FACTORS = (1.0, 0.1, 0.25, 0.5, 0.75, 1.5, 2.0, 3.0)  # of what length bits add to linear scores
 _SHORTEST = 1e-3  # of the median length
 
 
@@ -149,6 +150,16 @@ class RebuildingLengths(Rebuilding):
         level = float(lengths.mean() - slope * sizes.mean())
         own = np.square(directions).sum(axis=1).mean()
         self.near_ = np.array([products.mean(), level, slope, own], dtype=np.float32)
+        self._weigh_lengths(rows, near)
+
+    def _weigh_lengths(self, rows: np.ndarray, near: np.ndarray) -> None:
+        """The factor of the length bits' scores with which sampled rows find most of their nearest."""
+        scores, bits = self._products(rows[:_QUERIES]), self._bits(rows)
+        n_bits = bits.shape[1] - self.n_lengths_
+        along, lengths = (scores[:, part] @ bits[:, part].T for part in (slice(n_bits), slice(n_bits, None)))
+        np.fill_diagonal(along, -np.inf)
+        found = [shares_found(along + factor * lengths, near, near.shape[1]).mean() for factor in _FACTORS]
+        self.steps_ *= np.float32(_FACTORS[int(np.argmax(found))])
 
 
 def with_lengths(function: Rebuilding, X: Any, n_bits: int) -> Rebuilding:
@@ -177,7 +188,7 @@ def length_bits(X: np.ndarray, n_bits: int, metric: str = "l2") -> int:
     left = distortion(variances, _EFFICIENCY * n_bits) / variances.sum()
     effective = variances.sum() ** 2 / np.square(variances).sum()
     wanted = np.log2(max(_FINER * spread / np.sqrt(left / effective), 1e-9))
-    return 0 if wanted < (_FEWEST_TOLD if told else _FEWEST) else min(round(wanted), _MOST, n_bits // 4)
+    return 0 if wanted < (_FEWEST_TOLD if told else _FEWEST) else min(int(wanted), _MOST, n_bits // 8)
 
 
 def spread_of(lengths: np.ndarray) -> float:
