@@ -27,7 +27,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import hbmp
-import without_labels
 from hbmp._core import machine
 from hbmp.app.demo import data as texts
 from hbmp.evaluation.baselines import measure_baselines
@@ -35,6 +34,8 @@ from hbmp.evaluation.trial import trial_of
 from hbmp.protocols import Split
 from newsgroups import PACKAGE, PLACE
 from suite_text import Packages
+from without_labels import SETS, Task
+from without_labels_methods import METHODS
 
 RESULTS = Path(__file__).parent.parent / "results" / "front-page.json"
 PACKAGES = ("numpy", "scipy", "sklearn", "matplotlib", "sympy", "networkx", "torch")
@@ -87,9 +88,9 @@ def posts(wheels: Path) -> list[str]:
     return [row["Text"] for row in rows if row.get("Text")]
 
 
-def unlabelled(file: Path, seed: int) -> list[dict]:
+def unlabelled(folder: Path, seed: int) -> list[dict]:
     """Share of the true ten among the first ten, and among the first forty, which rescoring by vectors would rank."""
-    task, rows = without_labels.Task(file, "cosine", seed), []
+    task, rows = Task(folder, "newsgroups", "cosine", seed), []
     for name in ("HBMP", "ITQ", "sign", "centred sign", "PQ", "OPQ"):
         rows += _best_reading(task, name, NEIGHBOUR_BITS, seed)
     for name, bits in (("RaBitQ 1", NEIGHBOUR_BITS), ("RaBitQ 1", NEIGHBOUR_BITS + 64)):
@@ -99,7 +100,7 @@ def unlabelled(file: Path, seed: int) -> list[dict]:
 
 def _best_reading(task, name: str, bits: int, seed: int) -> list[dict]:
     """The best ranking by float queries."""
-    found = list(without_labels.METHODS[name](task, bits, seed))
+    found = list(METHODS[name](task, bits, seed))
     scores = [(task.measure(similarity), n_bytes) for queries, n_bytes, similarity in found if "float" in queries]
     best, n_bytes = max(scores, key=lambda each: each[0]["at_10"])
     return [{"method": name, "bytes": n_bytes, **best}]
@@ -192,8 +193,10 @@ def measure_neighbours(given) -> dict:
     """All seeds of the posts without labels."""
     with tempfile.TemporaryDirectory() as folder:
         X = hbmp.encoders.get("wordllama").encode(posts(given.wheels or Path(folder)))
-        np.save(Path(folder) / "x.npy", X)
-        rows = [row for seed in range(given.seeds) for row in unlabelled(Path(folder) / "x.npy", seed)]
+        place = Path(folder) / SETS["newsgroups"]
+        place.parent.mkdir()
+        np.save(place, X)
+        rows = [row for seed in range(given.seeds) for row in unlabelled(Path(folder), seed)]
     print(*rows, sep="\n", flush=True)
     return {"texts": len(X), "rows": rows}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import runpy
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from shown import blocks, is_shown, run
 from stores_common import assert_nearest, clustered, double_loop
 
 import hbmp
@@ -396,13 +396,14 @@ def test_searches_while_another_thread_adds(open_store):
 
 
 def test_the_page_about_stores_runs_as_it_is_written(postgres, tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
-    blocks = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "example.org" not in block]
-    assert len(blocks) >= 6
+    found = blocks((Path(__file__).parents[2] / "docs" / "stores.md").read_text())
+    assert len(found) >= 6
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    for block in blocks:
-        exec(block.replace("postgresql://localhost/mydb", postgres), names)
+    names: dict = {"__name__": "block"}
+    for number, block in enumerate(found, start=1):
+        here = block._replace(code=block.code.replace("postgresql://localhost/mydb", postgres))
+        printed = run(here, names, f"stores.md, block {number}")
+        assert block.shown is None or is_shown(block.shown, printed), f"stores.md should show:\n{printed}"
     names["hbmp"].stores.PGVector(64, postgres, table="films").drop()
 
 
