@@ -65,6 +65,8 @@ def test_more_bits_and_rescoring_find_more_and_the_sentence_says_so(tmp_path):
     assert few.recall_.estimate + 0.2 < many.recall_.estimate
     assert few.recall_.rescored > few.recall_.estimate
     assert few.recall_.bits_for_90 is None or few.recall_.bits_for_90 > 8
+    enough = hbmp.HBMP(few.recall_.rescored_bits_for_90, random_state=0).fit(X)
+    assert 0.8 < enough.recall_.rescored < 0.98
     assert few.recall_.sentence().startswith("8 bits are few for this embedding")
     assert "\n" not in few.recall_.sentence()
     few.save(tmp_path / "model")

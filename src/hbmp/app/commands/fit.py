@@ -133,16 +133,26 @@ def _report(
     card: Any,
 ) -> None:
     import json
+    from dataclasses import asdict
 
+    recall = getattr(model, "recall_", None)
     if options.json:
-        done = {"model": options.output, "card": str(card), "rows": n_rows, "fit_seconds": round(seconds, 3)}
+        done: dict[str, Any] = {
+            "model": options.output,
+            "card": str(card),
+            "rows": n_rows,
+            "fit_seconds": round(seconds, 3),
+        }
+        if recall is not None:
+            done["recall"] = asdict(recall)
         print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))
         return
     kind = "rows" if data.features is not None else "images" if data.texts is None else "texts"
     encoded = f", encoded by {encoder.about()}" if encoder is not None else ""
     fitted = f"{type(model).__name__} of {model.n_bits} bits, fitted on {n_rows:,} {kind} in {seconds:.1f} s{encoded}"
+    advice = f"\n\n{recall.sentence()}" if recall is not None else ""
     scores = f"\n\n{found.to_markdown().removesuffix(found.caption)}{card} says how this was measured." if found else ""
-    print(f"{options.output}: {fitted}.{scores}")
+    print(f"{options.output}: {fitted}.{advice}{scores}")
 
 
 def kept(options: argparse.Namespace) -> str:

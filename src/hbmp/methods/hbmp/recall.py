@@ -4,8 +4,9 @@ Held-out rows query all other training rows. The true neighbours are the nearest
 distance; the search is by real-valued queries and weighted Hamming distance. Queries are independent, so the mean over
 them has Wilson's interval, with as many draws as give the variance that was seen.
 
-How many bits reach a target follows from the errors of the scores. Their size falls with the distortion D of the codes,
-and D with the rate by reverse water-filling over the variances λ of the features:
+How many bits reach a target follows from the errors of the scores. Their squares over those of the signal are
+D / (Σλ - D), with the distortion D of the codes, which falls with the rate by reverse water-filling over the
+variances λ of the features:
 
     D(R) = Σ_j min(θ, λ_j)        R = Σ_j max(0, ½ log2(λ_j / θ))
 
@@ -174,29 +175,35 @@ def _half_lengths(rows, metric: str):
 
 def _bits_needed(queries, rows, found, n_bits, unexplained, k, metric) -> list[int | None]:
     """Bits that reach 0.9 without and with rescoring: the errors of the scores are scaled as the distortion falls."""
-    products = queries @ rows.T
-    errors = _on_scale_of(products, found) - products
-    near = nearest(products - _half_lengths(rows, metric), k)
+    similarity = queries @ rows.T - _half_lengths(rows, metric)
+    errors = _on_scale_of(similarity, found) - similarity
+    near = nearest(similarity, k)
     variances = rows.var(axis=0) if rows.shape[1] == 1 else np.linalg.eigvalsh(np.cov(rows.T))
     variances = np.maximum(variances, 1e-6 * variances.max())
     efficiency = _rate_of(variances, unexplained * variances.sum()) / n_bits
-    here = distortion(variances, efficiency * n_bits)
+    here = _noise(variances, efficiency * n_bits)
 
     def recall(bits: int, depth: int) -> float:
-        factor = np.sqrt(distortion(variances, efficiency * bits) / here)
-        return float(shares_found(products + np.float32(factor) * errors, near, depth).mean())
+        factor = np.sqrt(_noise(variances, efficiency * bits) / here)
+        return float(shares_found(similarity + np.float32(factor) * errors, near, depth).mean())
 
     step = max(1, n_bits // 8)
     return [_fewest(lambda bits, depth=depth: recall(bits, depth) >= 0.9, step, n_bits) for depth in (k, _RESCORED * k)]
 
 
-def _on_scale_of(products, found):
-    """Scores as affine estimates of inner products, a line per query."""
-    mean = products.mean(axis=1, keepdims=True)
+def _noise(variances, rate: float) -> float:
+    """Squared error over squared signal of rebuilt vectors: these are shrunk as far as they are wrong."""
+    left = min(distortion(variances, rate) / float(variances.sum()), 1 - 1e-9)
+    return left / (1 - left)
+
+
+def _on_scale_of(similarity, found):
+    """Scores as affine estimates of the similarity, a line per query."""
+    mean = similarity.mean(axis=1, keepdims=True)
     centred = found - found.mean(axis=1, keepdims=True)
-    agreement = (centred * products).sum(axis=1, keepdims=True)
-    # The slope for which found = products + independent errors, not the one that shrinks towards the mean.
-    slopes = np.square(products - mean).sum(axis=1, keepdims=True) / np.maximum(agreement, 1e-30)
+    agreement = (centred * similarity).sum(axis=1, keepdims=True)
+    # The slope for which found = similarity + independent errors, not the one that shrinks towards the mean.
+    slopes = np.square(similarity - mean).sum(axis=1, keepdims=True) / np.maximum(agreement, 1e-30)
     return slopes * centred + mean
 
 
