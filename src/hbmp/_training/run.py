@@ -199,6 +199,10 @@ class TrainingRun:
 
         self.trained.load_state_dict(state["trained"])
         self.optimizer.load_state_dict(state["optimizer"])
+        for parameter, moments in self.optimizer.state.items():  # fused kernels pair elements by their place in memory
+            for name, value in moments.items():
+                if value.shape == parameter.shape:
+                    moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
         self.scaler.load_state_dict(state["scaler"])
         if self.average is not None:
             for average, value in zip(self.average, state["average"], strict=True):

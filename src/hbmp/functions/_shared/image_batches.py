@@ -65,6 +65,8 @@ class ImageBatches:
     def batches(self, generator: torch.Generator, start: int = 0) -> Iterator[tuple[torch.Tensor, ...]]:
         """One epoch in a new order, from batch number `start` on."""
         order = torch.randperm(len(self._rows), generator=generator)[: len(self) * self.batch_size]
+        if start >= len(self):  # the last batch of the epoch was the last before a checkpoint
+            return
         if self._pixels is None:
             order = torch.from_numpy(self.images.read_together(order.numpy()))
         for pixels, rows in self._in_order(order[start * self.batch_size :]):
