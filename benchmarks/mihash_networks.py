@@ -25,6 +25,7 @@ VARIANTS: dict[str, dict] = {
     "default": {},
     "bins 2": {"n_bins": 2},
     "bins 4": {"n_bins": 4},
+    "bins 6": {"n_bins": 6},
     "bins 16": {"n_bins": 16},
     "rate × 3": {"rate": 3},
     "rate × 1/3": {"rate": 1 / 3},

@@ -28,7 +28,7 @@ from hbmp.functions.linear import Linear
 from hbmp.methods._shared.deep import DeepHasher
 from hbmp.methods._shared.pairs import at_least, full_precision, inner, similar_and_not
 
-MOST_BINS = 6  # of n_bins=None
+MOST_BINS = 6  # of n_bins=None on features
 
 
 def mutual_information(
@@ -95,8 +95,8 @@ class MIHash(DeepHasher):
     n_bits : int, default=32
         Length of the codes.
     n_bins : int or None, default=None
-        L, intervals between the bins of the distance histograms. None is n_bits / 2, as the authors recommend, and at
-        most 6.
+        L, intervals between the bins of the distance histograms. None is n_bits / 2, as the authors recommend; on
+        features at most 6.
     slope : float, default=4.0
         s of the sigmoid that relaxes bits.
     function : str or HashFunction, default="auto"
@@ -119,8 +119,9 @@ class MIHash(DeepHasher):
     With a slope of 1 all bits of a network became equal (cifar-1, 12 bits: mAP 0.195). With 4 they stay different
     (0.631), and functions of features lose nothing.
 
-    Departs from the authors' number of bins, n_bits / 2, where that is more than 6: a sample has few neighbours in a
-    batch, and they leave most of many bins empty. See docs/changed-numbers.md.
+    Departs on features from the authors' number of bins, n_bits / 2, where that is more than 6: a sample has few
+    neighbours in a batch, and they leave most of many bins empty. Whole networks lose by fewer bins. See
+    docs/changed-numbers.md.
 
     Examples
     --------
@@ -160,6 +161,10 @@ class MIHash(DeepHasher):
 
     def make_loss(self, labels: np.ndarray, seed: int) -> nn.Module:
         """Every sample of the batch as a query against the others."""
-        n_bins = min(max(1, self.n_bits // 2), MOST_BINS) if self.n_bins is None else self.n_bins
+        usual = max(1, self.n_bits // 2)
+        function = getattr(self, "function_", None)
+        if function is None or not function.takes_images:
+            usual = min(usual, MOST_BINS)
+        n_bins = usual if self.n_bins is None else self.n_bins
         at_least(1, n_bins=n_bins)
         return _MIHashLoss(self.n_bits, n_bins, self.slope)
