@@ -46,7 +46,7 @@ def slow_loss(plan, scores, certain):
             wanted = softmax(np.array([own @ code / n_bits**0.5 for code in book.astype(float)]))
         total -= plan.contrast_share * n_bits * (wanted @ np.log(softmax(logits)))
     for row, kind in enumerate(CLASSES):
-        total -= (0.8 * np.eye(3)[kind] + 0.2 / 3) @ np.log(softmax(scores[row, n_bits:]))
+        total -= (0.9 * np.eye(3)[kind] + 0.1 / 3) @ np.log(softmax(scores[row, n_bits:]))
     return total / len(scores)
 
 

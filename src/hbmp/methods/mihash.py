@@ -119,7 +119,7 @@ class MIHash(DeepHasher):
     With a slope of 1 all bits of a network became equal (cifar-1, 12 bits: mAP 0.195). With 4 they stay different
     (0.631), and functions of features lose nothing.
 
-    Departs on features from the authors' number of bins, n_bits / 2, where that is more than 6: a sample has few
+    Departs from the authors' number of bins, n_bits / 2, where that is more than 6, but for images: a sample has few
     neighbours in a batch, and they leave most of many bins empty. Whole networks lose by fewer bins. See
     docs/changed-numbers.md.
 

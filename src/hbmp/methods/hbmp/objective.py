@@ -31,7 +31,7 @@ from hbmp.methods._shared.pairs import inner
 from hbmp.methods._shared.score_norm import ScoreNorm
 from hbmp.methods.hbmp.plan import Plan
 
-_SMOOTHING = 0.2  # of the classes: certainty about the class leaves nothing to vote on
+_SMOOTHING = 0.1  # of the classes: certainty about the class leaves nothing to vote on
 _MARGIN = 0.2  # by how much the cosine with the code of the right class must be ahead
 
 
