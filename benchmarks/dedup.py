@@ -3,6 +3,7 @@
     python benchmarks/dedup.py pictures images112.tar    4,000 pictures: 2,000 of PASCAL VOC 2007, five copies of 400
     python benchmarks/dedup.py texts test.csv            5,000 posts: 3,000 of 20 Newsgroups, five copies of 400
     python benchmarks/dedup.py scale train.csv test.csv  50,000 to 200,000 pieces of posts: seconds and candidates
+    python benchmarks/dedup.py vectors features.npy --items 1_000_000       mixtures of two of the rows, 1 % with a copy
     python benchmarks/dedup.py --table                   the results there are, as Markdown
 
 A picture is resized, cropped, saved as a poor JPEG, recoloured, or captioned; a post is cut, loses words, quotes
@@ -264,6 +265,28 @@ def run_scale(paths, most):
     return results
 
 
+def run_vectors(path, n_items):
+    """Items that are means of two rows of the file; the last hundredth repeats the first with noise of a tenth."""
+    rows = np.load(path)[:, :128].astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rng, n_copies = np.random.default_rng(0), n_items // 100
+    X = rows[rng.integers(0, len(rows), n_items)] + rows[rng.integers(0, len(rows), n_items)]
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    noise = rng.standard_normal((n_copies, X.shape[1]), dtype=np.float32) / np.float32(np.sqrt(X.shape[1]))
+    X[-n_copies:] = X[:n_copies] + np.float32(0.1) * noise
+    list(pairs_within(np.zeros((10, 8), np.uint8), 1))  # compiles
+    clock, wall = time.process_time(), time.perf_counter()
+    found = hbmp.deduplicate(X)
+    told = {"items": n_items, "cpu_s": round(time.process_time() - clock, 1)}
+    told["wall_s"] = round(time.perf_counter() - wall, 1)
+    first, second = np.sort(found.pairs, axis=1).T
+    copies = ((first < n_copies) & (second == first + n_items - n_copies)).sum()
+    told |= {"threshold": round(found.threshold, 3), "candidates": found.n_candidates, "pairs": len(found.pairs)}
+    told["copies_found"] = round(float(copies / n_copies), 4)
+    print(told)
+    return told
+
+
 def table(results):
     """The results as Markdown."""
     lines = []
@@ -282,15 +305,22 @@ def table(results):
         for method, told in results[name].items():
             cells = " | ".join(f"{told['kinds'][kind]:.2f}" for kind in kinds)
             lines.append(f"| {method} | {cells} |")
+    if "vectors" in results:
+        told = results["vectors"]
+        lines += [
+            "",
+            f"{told['items']:,} vectors: {told['wall_s']} s ({told['cpu_s']} s of processor time), {told['pairs']:,} "
+            f"pairs among {told['candidates']:,} candidates, {told['copies_found']:.1%} of the copies found.",
+        ]
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("pictures", "texts", "scale"))
+    parser.add_argument("what", nargs="?", choices=("pictures", "texts", "scale", "vectors"))
     parser.add_argument("files", nargs="*")
     parser.add_argument("--seed", type=int, default=1, help="of the items and the copies (default: 1)")
-    parser.add_argument("--items", type=int, default=200_000, help="most items of scale (default: 200,000)")
+    parser.add_argument("--items", type=int, default=200_000, help="most items of scale, and items of vectors")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
@@ -300,6 +330,8 @@ def main():
         results["texts"] = run_texts(given.files[0], given.seed)
     elif given.what == "scale":
         results["scale"] = run_scale(given.files, given.items)
+    elif given.what == "vectors":
+        results["vectors"] = run_vectors(given.files[0], given.items)
     if given.what:
         results["machine"] = {"cores": os.cpu_count(), "seed": given.seed}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
