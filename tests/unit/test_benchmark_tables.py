@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
     ("name", "guide", "place"),
     [
         ("search_learned", "search.md", "measured"),
+        ("list_recall", "search.md", "lists"),
         ("database", "database.md", "measured"),
         ("rescoring", "search.md", "rescoring"),
         ("fits", "compare.md", "measured"),
