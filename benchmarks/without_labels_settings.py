@@ -121,6 +121,13 @@ def table(ratios):
         chosen = int(np.argmin(np.mean(others, axis=0)))
         lines.append(f"| {name} | {names[chosen]} | {own[chosen]:.4f} | {names[int(np.argmin(own))]} |")
     mean = np.mean(list(by_set.values()), axis=0)
+    found = sorted(
+        {(row["metric"], row["ratio"]) for row in stored() if row["ratio"] in ratios and row["data"] in by_set}
+    )
+    lines += [
+        "",
+        "Measured: " + ", ".join(f"{metric} at {ratio:g} bits per dimension" for metric, ratio in found) + ".",
+    ]
     lines += ["", "| setting | mean regret | " + " | ".join(by_set) + " |", "|:---|---:|" + "---:|" * len(by_set)]
     for i in np.argsort(mean, kind="stable"):
         row = " | ".join(f"{each[i]:.4f}" for each in by_set.values())
