@@ -82,7 +82,7 @@ def draw(path: Path, texts, y, split, found: list[Search], rows) -> None:
                 name = texts.names[item].removeprefix(y[item] + ".")
                 page.text(0.15 + 3.33 * column, line, mark, fontsize=15, color=RIGHT if same else WRONG)
                 words = name if same else f"{y[item]}: {name}"
-                page.text(0.42 + 3.33 * column, line, _cut(words, 24), fontsize=15, color=RIGHT if same else WRONG)
+                page.text(0.42 + 3.33 * column, line, _cut(words, 22), fontsize=15, color=RIGHT if same else WRONG)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
 
