@@ -47,7 +47,8 @@ Sets that were measured: {code_sets}.
 The first k bits of a code of HBMP are a code with weights of its own (`codebook_.weights_for(k)`). They are compared
 with codes trained for k bits, and with prefixes of NHL, which trains all lengths at once. Of feature shares
 that do equally well at 128 bits, a fit takes the one whose first 16, 32 and 64 bits do best. The first bits, three for
-each class, are never dithered. The table was measured with class targets softened by 0.2 (today 0.1).
+each class, are never dithered. The table was measured with class targets softened by
+0.2, as today those of up to ten classes are (others: 0.1).
 
 {prefixes}
 

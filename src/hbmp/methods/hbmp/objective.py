@@ -31,7 +31,7 @@ from hbmp.methods._shared.pairs import inner
 from hbmp.methods._shared.score_norm import ScoreNorm
 from hbmp.methods.hbmp.plan import Plan
 
-_SMOOTHING = 0.1  # of the classes: certainty about the class leaves nothing to vote on
+_SMOOTHING, _OF_FEW, _FEW_CLASSES = 0.1, 0.2, 10  # of classes: certainty about the class leaves nothing to vote on
 _MARGIN = 0.2  # by how much the cosine with the code of the right class must be ahead
 
 
@@ -50,6 +50,7 @@ class Objective(nn.Module):
         super().__init__()
         self.plan, self.n_bits, self.bit_loss = plan, n_bits, bit_loss
         self.norm = ScoreNorm(n_bits) if plan.normalise and codes is not None else None
+        self.smoothing = _OF_FEW if 0 < plan.n_classes <= _FEW_CLASSES else _SMOOTHING
         self.occasional = label_steps(n_labels, n_bits, classes=plan.n_classes > 0)
         self.register_buffer("book", None if codes is None else torch.from_numpy(codes.astype(np.float32)))
 
@@ -71,7 +72,9 @@ class Objective(nn.Module):
             loss = loss + (1 - share) * self.bit_loss(bits, own, None if weights is None else weights[:, None])
         if share > 0:
             loss = loss + share * self.n_bits * contrast(bits, own, items, self.book, weights)
-        return loss + label_loss(label_scores, labels, weights) if label_scores.shape[1] else loss
+        if not label_scores.shape[1]:
+            return loss
+        return loss + label_loss(label_scores, labels, weights, smoothing=self.smoothing)
 
     def affine(self, n_scores: int) -> tuple[np.ndarray, np.ndarray] | None:
         """(factor, shift) of all scores that normalisation amounts to once trained; label scores stay as they are."""
@@ -115,12 +118,18 @@ def contrast(
     return _mean(F.cross_entropy(logits, wanted, reduction="none"), weights)
 
 
-def label_loss(label_scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+def label_loss(
+    label_scores: torch.Tensor,
+    labels: torch.Tensor,
+    weights: torch.Tensor | None = None,
+    *,
+    smoothing: float = _SMOOTHING,
+) -> torch.Tensor:
     """Cross-entropy of classes, or of each label of a set."""
     if labels.ndim == 1:
         if weights is None:
-            return F.cross_entropy(label_scores, labels, label_smoothing=_SMOOTHING)
-        losses = F.cross_entropy(label_scores, labels, label_smoothing=_SMOOTHING, reduction="none")
+            return F.cross_entropy(label_scores, labels, label_smoothing=smoothing)
+        losses = F.cross_entropy(label_scores, labels, label_smoothing=smoothing, reduction="none")
         return _mean(losses, weights)
     return _mean(F.binary_cross_entropy_with_logits(label_scores, labels, reduction="none").sum(dim=1), weights)
 
