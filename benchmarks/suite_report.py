@@ -12,6 +12,7 @@ from suite_tables import method_table, rank_table, regret_tables
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "suite.jsonl"
 VARIANTS = ROOT / "results" / "suite-variants.jsonl"
+MORE = ROOT / "results" / "suite-peers.jsonl"
 SETS = ROOT / "results" / "suite-sets.json"
 PAGE = ROOT / "docs" / "suite.md"
 
@@ -39,7 +40,8 @@ def add_commands(commands, read_lines: Callable[[Path], list[dict]]) -> None:
             print(f"{measure}\n\n{regret_tables(lines_of(options), measure, options.base, options.bits)}")
 
     def write_page(options) -> None:
-        options.output.write_text(page(lines_of(options), read_lines(VARIANTS), json.loads(SETS.read_text())))
+        facts = json.loads(SETS.read_text())
+        options.output.write_text(page(lines_of(options), read_lines(VARIANTS), facts, read_lines(MORE)))
 
     for name, command, help_text, measures in (
         ("report", report, "rank and margin of hbmp on every set", ["own", "real"]),

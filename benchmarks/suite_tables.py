@@ -92,21 +92,3 @@ def regret_tables(lines: list[dict], measure: str, base: str | None = None, bits
         + f"\n\nRegret {np.mean(lost):.2f} points on average, {max(lost):.1f} at worst, over {len(rows)} sets.\n"
         + (f"Left out, because variants are missing: {', '.join(left_out)}.\n" if left_out else "")
     )
-
-
-def cost_table(lines: list[dict], peer: str = "orthohash") -> str:
-    """One row for each code length: how many times the CPU time of a peer a fit takes; empty without lines of both."""
-    spent = {(line["bits"], line["set"], line["seed"], line["name"]): line.get("cpu_seconds") for line in lines}
-    rows = []
-    for bits in sorted({line["bits"] for line in lines}):
-        ratios: dict[str, list[float]] = {}
-        for (length, name, seed, method), ours in spent.items():
-            other = spent.get((length, name, seed, peer))
-            if (length, method) == (bits, OURS) and ours and other:
-                ratios.setdefault(name, []).append(ours / other)
-        if ratios:
-            means = {name: float(np.mean(found)) for name, found in ratios.items()}
-            worst, over = max(means, key=means.__getitem__), sum(ratio > 2 for ratio in means.values())
-            median = float(np.median(list(means.values())))
-            rows.append([bits, len(means), f"{median:.1f}", over, f"{means[worst]:.1f}", worst])
-    return table(["bits", "sets", "median ratio", "over 2", "largest", "on"], rows) if rows else ""

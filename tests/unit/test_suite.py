@@ -209,8 +209,9 @@ def test_the_page_is_that_of_the_lines_and_sets():
     import suite
     import suite_report
 
-    lines, variants = suite.read_lines(suite_report.RESULTS), suite.read_lines(suite_report.VARIANTS)
-    expected = suite_report.page(lines, variants, json.loads(suite_report.SETS.read_text()))
+    files = (suite_report.RESULTS, suite_report.VARIANTS, suite_report.MORE)
+    lines, variants, more = (suite.read_lines(path) for path in files)
+    expected = suite_report.page(lines, variants, json.loads(suite_report.SETS.read_text()), more)
     assert suite_report.PAGE.read_text() == expected, "run `python benchmarks/suite.py page`"
 
 
