@@ -46,6 +46,58 @@ def test_a_table_of_missing_numbers_is_refused(tmp_path):
         encoders.WordLlama(folder).encode(["a cat"])
 
 
+def test_a_tokenizer_without_the_unknown_token_is_named(tmp_path):
+    folder = small_encoders.write_table(tmp_path)
+    path = folder / "tokenizer_config.json"
+    content = json.loads(path.read_text())
+    content["model"]["vocab"] = {f"other{word}": at for word, at in content["model"]["vocab"].items()}
+    path.write_text(json.dumps(content))
+    with pytest.raises(
+        ValueError, match=r"tokenizer_config\.json cannot be read as a tokenizer .*; get the file again"
+    ):
+        encoders.WordLlama(folder).encode(["words that no table holds"])
+
+
+# --- counts, formats and parts that do not fit ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [3, 9])
+def test_parquet_of_other_rows_than_it_names_is_refused(tmp_path, monkeypatch, n_rows):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from hbmp._core import parquet_rows
+
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"x": [[1.0, 2.0]] * 6}), path)
+    blocks = [np.ones((3, 2), np.float32)] * (n_rows // 3)
+    monkeypatch.setattr(parquet_rows, "_blocks", lambda *_: iter(blocks))
+    with pytest.raises(ValueError, match=r"x\.parquet does not hold the 6 rows that it names"):
+        parquet_rows.read_rows(path, "x")
+
+
+def test_an_unknown_schema_format_of_sqlite_is_damage(tmp_path):
+    path = tmp_path / "db"
+    model = hbmp.HBMP(8, random_state=0).fit(np.repeat(X, 5, axis=0))
+    hbmp.Database.build(model, X, path=path).close()
+    content = bytearray(path.read_bytes())
+    content[47] = 9
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="db"):
+        hbmp.Database.load(path)
+
+
+def test_items_of_an_old_database_without_ids_are_named(tmp_path):
+    folder = tmp_path / "db"
+    shutil.copytree(Path(__file__).parents[1] / "golden" / "databases" / "format-1" / "features", folder)
+    np.savez(folder / "items.npz", other=np.arange(120))
+    with pytest.raises(ValueError, match=r"items\.npz holds no ids"):
+        hbmp.Database.load(folder)
+
+
+# --- networks -------------------------------------------------------------------------------------------------------
+
+
 def test_a_damaged_network_is_named(tmp_path):
     path = small_encoders.write_network(tmp_path) / "onnx" / "model.onnx"
     whole = path.read_bytes()

@@ -33,9 +33,17 @@ def read_rows(path: Path, column: str) -> NDArray[Any]:
                 rows = _empty((n_rows, block.shape[1]), block.dtype if block.dtype.kind == "f" else np.dtype("f4"))
             elif block.shape[1] != rows.shape[1]:
                 raise ValueError(_unequal(path, column, [rows.shape[1], block.shape[1]]))
+            if start + len(block) > n_rows:
+                raise ValueError(_other_count(path, n_rows))
             rows[start : start + len(block)] = block
             start += len(block)
+    if start and start != n_rows:
+        raise ValueError(_other_count(path, n_rows))
     return rows
+
+
+def _other_count(path: Path, n_rows: int) -> str:
+    return f"{path} does not hold the {n_rows} rows that it names; write it again."
 
 
 def _blocks(file: Any, path: Path, column: str) -> Iterator[NDArray[Any]]:

@@ -53,8 +53,8 @@ def load(path, *, module=None):
         raise ValueError(f"{path} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp.")
     try:
         return _Reader(arrays, module).decode(content["model"])
-    except saved_names.Refused:
-        raise
+    except saved_names.Refused as error:
+        raise saved_names.Refused(f"{path}: {error}") from error
     except Exception as error:
         raise ValueError(f"{path} does not fit this version of hbmp ({error!r}). Save it again.") from error
 

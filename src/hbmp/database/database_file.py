@@ -29,7 +29,15 @@ FORMAT = 3
 APPLICATION = 0x68626D70  # "hbmp": tells a database from other SQLite files
 PAGE = 8192
 _OF_DECODING = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-_OF_DAMAGE = ("malformed", "not a database", "no such", "Could not decode", "constraint failed", "datatype mismatch")
+_OF_DAMAGE = (
+    "malformed",
+    "not a database",
+    "unsupported file",
+    "no such",
+    "Could not decode",
+    "constraint failed",
+    "datatype mismatch",
+)
 _PATIENCE = 30.0  # seconds that a writer waits for another
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;

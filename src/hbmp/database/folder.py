@@ -70,6 +70,8 @@ def _read_once(path: Path, text: bytes, module: Any) -> Parts:
     if expected is not None and hashlib.sha256(items_file.read_bytes()).hexdigest() != expected:
         raise ValueError(f"{items_file} does not match its SHA-256 digest in {DESCRIPTION}. Make the database again.")
     items = read_npz(items_file)
+    if "ids" not in items:
+        raise ValueError(f"{items_file} holds no ids. Make the database again.")
     index = Index.load(path / names["index"])
     if len(index) != len(items["ids"]):
         raise ValueError(f"{path} holds {len(index)} codes but {len(items['ids'])} ids. Make the database again.")

@@ -66,7 +66,8 @@ class MiniLM(Encoder):
     def _means(self, texts: list[str]) -> NDArray[np.float32]:
         """Mean of the last layer over the tokens of each text, (n, d)."""
         tokenizer, session = self._loaded()
-        encoded = tokenizer.encode_batch(texts)
+        with reading(self._files()[0], "a tokenizer", "get the file again"):
+            encoded = tokenizer.encode_batch(texts)
         inputs = {
             "input_ids": np.array([one.ids for one in encoded], np.int64),
             "attention_mask": np.array([one.attention_mask for one in encoded], np.int64),

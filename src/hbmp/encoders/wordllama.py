@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from hbmp._core.reading import reading
 from hbmp.encoders._shared.base import Encoder, digest_of
 from hbmp.encoders._shared.files import file_bytes, only_file, package_folder, read_table, read_tokenizer
 
@@ -53,7 +54,8 @@ class WordLlama(Encoder):
     def _vectors(self, texts: list[str]) -> NDArray[np.float32]:
         tokenizer, table = self._loaded()
         shortened = [text[: self.longest] for text in texts]
-        tokens = [found.ids for found in tokenizer.encode_batch(shortened, add_special_tokens=False)]
+        with reading(self._files()[1], "a tokenizer", "get the file again"):
+            tokens = [found.ids for found in tokenizer.encode_batch(shortened, add_special_tokens=False)]
         ends = np.cumsum([0, *map(len, tokens)])
         columns = np.fromiter((token for ids in tokens for token in ids), np.int64, ends[-1])
         if len(columns) and int(columns.max()) >= len(table):  # SciPy would read beyond the table
