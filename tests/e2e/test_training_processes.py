@@ -67,6 +67,16 @@ def finish(process):
     assert process.returncode == 0, errors.decode()
 
 
+def finish_together(begin):
+    """Once more if a process aborted on leaving, as threads of gloo on a busy machine rarely make it do."""
+    process = begin()
+    _, errors = process.communicate(timeout=120)
+    if process.returncode and b"terminate called without an active exception" in errors:
+        finish(begin())
+    else:
+        assert process.returncode == 0, errors.decode()
+
+
 def test_killed_training_goes_on_to_identical_weights(script, tmp_path):
     finish(start(script, tmp_path / "straight.npz", tmp_path / "whole"))
     folder = tmp_path / "killed"
@@ -92,6 +102,6 @@ def test_killed_training_goes_on_to_identical_weights(script, tmp_path):
 def test_two_processes_train_as_one_with_the_same_batch(script, tmp_path, kind):
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     finish(start(script, tmp_path / "one.npz", kind=kind, epochs=5))
-    finish(start(script, tmp_path / "two.npz", kind=kind, epochs=5, launcher=torchrun))
+    finish_together(lambda: start(script, tmp_path / "two.npz", kind=kind, epochs=5, launcher=torchrun))
     for one, two in zip(weights(tmp_path / "one.npz"), weights(tmp_path / "two.npz"), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-4)
