@@ -192,9 +192,14 @@ def measured(lines: list[dict]) -> str:
 def write_page(options: argparse.Namespace) -> None:
     """Put tables into the page."""
     del options
-    start, end = "<!-- measured: begin -->", "<!-- measured: end -->"
+    put("measured", measured(read_lines(RESULTS)))
+
+
+def put(name: str, shown: str) -> None:
+    """Put text between the marks of this name in docs/detail-bits.md."""
+    start, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, rest = PAGE.read_text().split(start)
-    PAGE.write_text(f"{before}{start}\n\n{measured(read_lines(RESULTS))}\n\n{end}{rest.split(end)[1]}")
+    PAGE.write_text(f"{before}{start}\n\n{shown}\n\n{end}{rest.split(end)[1]}")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 import hbmp
-from detail_bits import PAGE, averaged, scores
 from detail_bits import RESULTS as CHOSEN
+from detail_bits import averaged, put, scores
 from hbmp._core.table import Table
 from hbmp.methods.hbmp.detail import join_weights
 from suite import SINGLE_THREAD, read_lines
@@ -35,7 +35,6 @@ RESULTS = Path(__file__).parents[1] / "results" / "detail-frontier.jsonl"
 SHARES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 15)  # sixteenths of the bits
 WEIGHTS = (0, 0.2, 0.5)
 APART = 0.99
-MARKS = "<!-- frontier: begin -->", "<!-- frontier: end -->"
 
 
 def measure(path: Path, n_bits: int, seed: int, details: int) -> list[dict]:
@@ -121,10 +120,7 @@ def table(lines: list[dict], chosen: list[dict], n_bits: int) -> str:
 
 def write_page(options: argparse.Namespace) -> None:
     """Put the table into the page."""
-    start, end = MARKS
-    before, rest = PAGE.read_text().split(start)
-    shown = table(read_lines(RESULTS), read_lines(CHOSEN), options.bits)
-    PAGE.write_text(f"{before}{start}\n\n{shown}\n\n{end}{rest.split(end)[1]}")
+    put("frontier", table(read_lines(RESULTS), read_lines(CHOSEN), options.bits))
 
 
 def parser() -> argparse.ArgumentParser:

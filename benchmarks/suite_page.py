@@ -73,7 +73,7 @@ the set itself.
 """
 
 
-def page(lines: list[dict], variants: list[dict], facts: dict[str, dict], more: list[dict] = ()) -> str:
+def page(lines: list[dict], variants: list[dict], facts: dict[str, dict], more: list[dict]) -> str:
     """docs/suite.md."""
     lines = [line for line in lines if line["split"] == "test" and "failed" not in line]
     several = sorted({line["seed"] for line in lines if line["name"] == "hbmp"})

@@ -234,6 +234,15 @@ def test_the_page_of_detail_bits_shows_the_lines_measured():
     assert shown.strip() == detail_bits.measured(lines), "run `python benchmarks/detail_bits.py page`"
 
 
+def test_the_page_of_detail_bits_shows_what_is_in_reach():
+    import detail_bits
+    import detail_frontier
+
+    lines, chosen = (detail_bits.read_lines(path) for path in (detail_frontier.RESULTS, detail_bits.RESULTS))
+    shown = detail_bits.PAGE.read_text().split("<!-- frontier: begin -->")[1].split("<!-- frontier: end -->")[0]
+    assert shown.strip() == detail_frontier.table(lines, chosen, 64), "run `python benchmarks/detail_frontier.py page`"
+
+
 def test_a_line_of_detail_bits_has_all_three_models(folder):
     import detail_bits
 

@@ -59,10 +59,7 @@ FEWEST = 200  # rows from which on something is held out
 MOST_LABELS = 2000  # from which on label scores would cost more than the bits
 FEW = 2000  # multi-label feature vectors up to which bits are learned one by one
 DITHER, OF_TWO_CLASSES = 0.3, 0.6  # of two classes all bits are the same decision
-PLAIN_PER_CLASS, PLAIN_OF_TWO = (
-    3,
-    1,
-)  # label bits that tell a class; with twice as many, others tell how certain
+PLAIN_PER_CLASS, PLAIN_OF_TWO = 3, 1  # label bits that tell a class; from twice as many on others tell how certain
 MANY_IMAGES = 2000  # of classes, from which on normalised scores help a network and votes do not
 LEAST_BITS = 48  # that a pretrained network learns from many images of classes, however few are kept
 
