@@ -80,7 +80,8 @@ def test_lists_as_json_are_what_the_folders_hold(capsys):
         (["fetch", "cifra10"], "No data set called 'cifra10'. Did you mean 'cifar10'?"),
         (["fetch", "digits"], "Digits (scikit-learn) cannot be downloaded. It comes with scikit-learn"),
         (["list", "nothing"], "invalid choice: 'nothing'"),
-        (["fetch", "mnist", "--wrong"], "Unrecognized arguments: --wrong. See `hbmp --help`."),
+        (["fetch", "mnist", "--wrong"], "Unrecognized arguments: --wrong. See `hbmp fetch --help`."),
+        (["fetch", "mnist", "--froce"], "--froce. Did you mean --force? See `hbmp fetch --help`."),
         (["reproduce", "table99"], "called 'table99'."),
     ],
 )

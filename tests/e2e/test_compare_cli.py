@@ -109,7 +109,7 @@ def test_a_bar_goes_to_stderr_where_that_is_a_terminal(folder, capsys, monkeypat
         (["--queries", "many"], "'many' is neither a number of rows nor a fraction below 1."),
         (["--csv", "nowhere/rows.csv"], "There is no folder nowhere to write rows.csv into; make it first."),
         (["--plot", "scores.doc"], "scores.doc has no suffix of a picture format"),
-        (["--labels", "absent.csv"], "There is no file of labels absent.csv."),
+        (["--labels", "absent.csv"], "There is no labels file absent.csv."),
         (["--data", "absent.npy"], "There is no file absent.npy."),
         (["--data", "photo.jpg"], "There is no file photo.jpg."),
         (["--query-labels", "labels.csv"], "--query-labels needs --query-data."),

@@ -88,9 +88,9 @@ def test_the_threshold_of_features_is_calibrated_and_told(tmp_path, monkeypatch,
     assert 0.6 < told["threshold"] < 0.95
     assert told["expected_false_pairs"] == pytest.approx(1e-7 * 830 * 829 / 2)
     page = (tmp_path / "g.html").read_text(encoding="utf-8")
-    assert "one in 10,000,000" in page
+    assert "One in 10,000,000" in page
     assert cli.main(["dedup", "x.npy"]) == 0
-    assert "similar pairs, about 4.1 are expected to be unrelated." in capsys.readouterr().out
+    assert "pairs are similar; by chance, about 4.1 unrelated pairs would be." in capsys.readouterr().out
 
 
 def test_pictures_side_by_side(tmp_path, monkeypatch, capsys):

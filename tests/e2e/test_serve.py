@@ -340,7 +340,7 @@ def test_a_token_guards_all_but_health_and_the_empty_page(digits, by):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--index", "nowhere"], "nowhere is not a database"),
+        (["--index", "nowhere"], "There is no database nowhere"),
         (["other", "--index", "db"], "contain different models"),
         (["--index", "db", "--thumbnails", "few.npy"], "found 5 pictures; give one per item, or one per id."),
         (["--index", "db", "--features", "few.npy"], "found 5 rows of features"),

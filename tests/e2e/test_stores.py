@@ -242,7 +242,7 @@ def test_conditions_that_no_row_meets_give_nothing(described):
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ({"colour": "red"}, "names the column 'colour'; there are: 'brand', 'price', 'year', 'used'"),
+        ({"colour": "red"}, "No column called 'colour' to filter by; there are 'brand', 'price', 'year', 'used'"),
         ({"price": {"~": 3}}, "A range in where takes"),
         ({"price": {}}, "A range in where takes"),
         ({"brand": None}, "texts, numbers or booleans, found None"),

@@ -93,6 +93,33 @@ def test_a_sentence_finds_the_module_that_is_about_it(folder, capsys):
     assert len(both) == 2
 
 
+def test_a_sentence_without_quotes_and_unmet_conditions_are_remarked_on(folder, capsys):
+    assert cli.main(["search", "db", "first", "day", "-k", "1"]) == 0
+    assert 'quote it: hbmp search db "first day"' in capsys.readouterr().err
+    assert cli.main(["search", "db", "first day", "-k", "1"]) == 0
+    assert capsys.readouterr().err == ""
+    assert cli.main(["search", "db", "first day", "--where", "module=nothing"]) == 0
+    assert capsys.readouterr().err == "No item meets the conditions.\n"
+
+
+def test_a_fit_without_labels_reports_neighbours_alone(folder, tmp_path, capsys):
+    words = ["fit", "texts.csv", "--column", "body", "--bits", "32", "--method", "itq", "-o", str(tmp_path / "m")]
+    assert cli.main(words) == 0
+    told = capsys.readouterr().out
+    assert ", encoded by WordLlama.\n" in told
+    assert "| recall@10 " in told
+    assert "map" not in told
+    assert "precision@10" not in told
+    assert "| map " in (tmp_path / "m" / "card.md").read_text(encoding="utf-8")
+
+
+def test_a_fit_with_tied_results_names_detail_bits(folder, tmp_path, capsys):
+    words = ["fit", "digits", "--bits", "16", "-o", str(tmp_path / "m")]
+    assert cli.main([*words, "--set", "function=linear"]) == 0
+    told = capsys.readouterr().out
+    assert ("--set detail_bits=auto" in told) == ("all tied and" in told)
+
+
 def test_the_model_remembers_its_encoder_and_the_card_names_it(folder, capsys):
     model = hbmp.load("model")
     assert model.input_encoder_.takes == "texts"
@@ -181,6 +208,9 @@ def test_pictures_without_labels_from_end_to_end(folder, capsys):
             "--epochs applies only to training a network",
         ),
         (["fit", "pictures", "--column", "body", "-o", "x"], "--column names a text column"),
+        (["fit", "texts.csv", "--labels", "modul", "-o", "x"], "--labels modul is neither a column of texts.csv nor"),
+        (["search", "db", ""], "A query is empty."),
+        (["search", "model", "a"], "model is a model, not a database. Make one with `hbmp index model DATA -o DB`."),
         (["search", "db", "absent.csv"], "There is no file absent.csv."),
         (["search", "db", "pictures/01.png"], "holds images, but the model takes texts, by WordLlama()"),
         (["compare", "--data", "texts.csv"], "texts.csv holds texts, but this command needs features"),

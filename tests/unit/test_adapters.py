@@ -63,7 +63,7 @@ class TestLangChain:
         assert retriever.invoke("dog red new")[0].metadata["colour"] == "blue"
         (one,) = asyncio.run(store.asimilarity_search("dog red new", k=1))
         assert one.page_content == "dog red new"
-        with pytest.raises(ValueError, match="where names the column 'size'"):
+        with pytest.raises(ValueError, match="No column called 'size'"):
             store.similarity_search("cat", filter={"size": 3})
 
     def test_adding_replacing_deleting_and_opening_again(self, tmp_path):
@@ -79,7 +79,7 @@ class TestLangChain:
         assert store.delete([new, "t0"])
         assert store.delete(filter={"colour": "red"})
         assert {one.metadata["colour"] for one in store.similarity_search("cat", k=50)} == {"blue"}
-        with pytest.raises(ValueError, match="Nothing names the items"):
+        with pytest.raises(ValueError, match="No items given"):
             store.delete()
         store.database.close()
         again = LangChainStore(hbmp.Database.load(tmp_path / "notes.db"), ENCODER)

@@ -314,7 +314,7 @@ def test_the_table_shows_every_score_and_the_caption_what_it_depends_on():
     for said in (
         "some digits: 400 rows of 64 features",
         "40 queries drawn evenly over classes",
-        "360 others",
+        "360 other rows",
         "seed 0",
     ):
         assert said in found.caption

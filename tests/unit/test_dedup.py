@@ -111,6 +111,7 @@ def test_copies_are_found_grouped_and_removed():
     assert found.unique.tolist() == list(range(600))
     assert found.expected_false_pairs == pytest.approx(0.01 / 625 * 625 * 624 / 2)
     assert found.about().startswith("20 groups of near-duplicates with 25 items to remove, among 625 items")
+    assert hbmp.deduplicate(X[:600]).about().startswith("No near-duplicates among 600 items")
     rows = Space(X).rows(X).astype(np.float32)
     for (i, j), similarity in zip(found.pairs, found.similarities, strict=True):
         assert similarity == pytest.approx(min(float(rows[i] @ rows[j]), 1), abs=1e-5)

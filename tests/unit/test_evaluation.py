@@ -25,7 +25,7 @@ def test_scores_are_the_metrics_own_on_the_rows_held_out():
     for reading, ties in (("", "database"), (".tie-aware", "average")):
         expected = metrics.mean_average_precision(*codes, Y[split.query], Y[split.database], cutoff=30, ties=ties)
         assert found.scores[f"map@30{reading}"] == pytest.approx(expected, abs=1e-9)
-    for said in ("some digits: 60 queries drawn evenly over classes", "the 240 others", "seed 5", "first 30 items"):
+    for said in ("some digits: 60 queries drawn evenly over classes", "the 240 other rows", "seed 5", "first 30 items"):
         assert said in found.caption
     assert f"{found.scores['map@30']:.4f}" in found.to_markdown()
 

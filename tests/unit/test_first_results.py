@@ -49,7 +49,7 @@ def test_one_code_per_class_is_the_right_kind_and_tied(parts):
     assert (found.right_kind, found.tied, found.distinct) == (1, 1, 3)
     assert found.right_ones < 0.4  # ten of about forty, in any order
     assert found.cells()[3:] == ("3", "100 %")
-    assert "For 100 % of the queries the first ten are all tied" in found.sentence()
+    assert "For 100 % of the queries, the first ten results are all tied" in found.sentence()
     assert "tied" not in FirstResults(1.0, 0.5, 100, 120, 0.0).sentence()
     assert FirstResults(None, None, 5, 6, 0.0).cells()[:2] == ("—", "—")
 
@@ -59,11 +59,16 @@ def test_a_comparison_and_an_evaluation_show_them(parts):
     table = hbmp.compare(X, y, methods=["lsh", "pca_sign"], bits=(4,), device="cpu", progress=False, baselines=False)
     assert {row.method: row.first.items for row in table.rows} == {"lsh": 135, "pca_sign": 135}
     text = table.to_markdown()
-    assert "| first ten results | bits | precision@10 | recall@10 | recall@10, float queries | distinct codes |" in text
-    assert "“recall@10” is the share" in table.caption
+    head = ("precision@10", "recall@10", "recall@10, real-valued queries", "distinct codes", "all tied")
+    assert " | ".join(head) in text
+    assert "“recall@10” is the fraction" in table.caption
     heads = table.to_csv().splitlines()[0].split(",")
     assert heads[4:9] == ["right_kind", "right_ones", "right_ones_float", "distinct", "tied"]
     found = hbmp.evaluate(hbmp.get_method("pca_sign")(4).fit(X), X, y)
     assert found.to_json()["first_results"]["items"] == 135
     assert "| recall@10 " in found.to_markdown()
     assert found.first.sentence() in found.to_markdown()
+    alone = hbmp.evaluate(hbmp.get_method("pca_sign")(4).fit(X), X)
+    assert "precision@10" not in alone.tables()  # not measured without labels
+    assert "| score" not in alone.tables(graded=False)
+    assert "| recall@10 " in alone.tables(graded=False)

@@ -162,7 +162,12 @@ def test_wrong_features_give_a_sentence(name, text, sentence, tmp_path):
     ("name", "text", "sentence"),
     [
         ("y.csv", "a\n\nb\n", "Item 2 of .* has no label"),
-        ("y.csv", "a,b\n1,2\n", "none of them called 'label'"),
+        ("y.csv", "a,b\n1,2\n", "y.csv has 2 columns: a, b. Name the column of labels 'label'"),
+        (
+            "y.csv",
+            "label\n0.5\n1.25\n2\n",
+            "must be classes, found numbers such as 0.5 in .*3 different values in 3 rows",
+        ),
         ("y.txt", "", "holds no labels"),
         ("y.json", "[]", "is not a file of labels"),
     ],

@@ -59,7 +59,7 @@ def conditions(where: Where | None, columns: Collection[str] | None = None) -> l
     for column, wanted in where.items():
         if columns is not None and column not in columns:
             listed = ", ".join(map(repr, columns)) or "none"
-            raise ValueError(f"where names the column {column!r}; there are: {listed}.")
+            raise ValueError(f"No column called {column!r} to filter by; there are {listed}.")
         found += _of_column(str(column), wanted)
     return found
 

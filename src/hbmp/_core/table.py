@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 
+_WIDEST = 30  # characters to which the last column is padded if it holds remarks
+
 
 @dataclass(frozen=True)
 class Table:
@@ -34,7 +36,8 @@ class Table:
         for place, column in enumerate(zip(self.header, *self.rows, strict=True)):
             words = place < self.n_names or place > last - self.n_notes
             ragged = self.n_notes and place == last  # a long remark in one row leaves the others short
-            width = max(3, len(column[0]) if ragged else max(map(len, column)))
+            longest = max(len(cell) for cell in column if not ragged or cell is column[0] or len(cell) <= _WIDEST)
+            width = max(3, longest)
             ruler = ":".ljust(width, "-") if words else ":".rjust(width, "-")
             cells = [column[0], ruler, *column[1:]]
             columns.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])

@@ -31,6 +31,18 @@ _SKIP = ", or pass on_error='skip' to skip such images"  # in the sentence of `h
 class _Parser(argparse.ArgumentParser):
     """Prints an error as one sentence instead of the whole usage."""
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Suggest the nearest option for an unknown one, which argparse does not."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if not unknown:
+            return options
+        parser = getattr(options, "parser", self)
+        known = [name for action in parser._actions for name in action.option_strings]
+        word = unknown[0].partition("=")[0]
+        close = difflib.get_close_matches(word, known, n=1, cutoff=0.75) if word.startswith("-") else []
+        hint = f". Did you mean {close[0]}?" if close else "."
+        self.exit(2, f"Unrecognized arguments: {' '.join(unknown)}{hint} See `{parser.prog} --help`.\n")
+
     def error(self, message: str) -> NoReturn:
         text = message[:1].upper() + message[1:]
         self.exit(2, f"{text.rstrip('.')}. See `{self.prog} --help`.\n")
@@ -130,7 +142,7 @@ def _add_verb(verbs: Any, name: str, common: argparse.ArgumentParser) -> None:
         formatter_class=_Help,
     )
     command.add_arguments(verb)
-    verb.set_defaults(run=command.run)
+    verb.set_defaults(run=command.run, parser=verb)
 
 
 class _Completion(argparse.Action):

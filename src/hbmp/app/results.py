@@ -43,7 +43,7 @@ def as_table(queries: Sequence[tuple[Any, list[Hit]]], database: Database, colum
     chosen = list(database.columns)[:_MOST_COLUMNS] if columns is None else list(columns)
     unknown = next((name for name in chosen if name not in database.columns), None)
     if unknown is not None:
-        raise LookupError(f"There is no column {unknown!r}; there are {', '.join(database.columns) or 'none'}.")
+        raise LookupError(f"No column called {unknown!r}; there are {', '.join(database.columns) or 'none'}.")
     own = ["id", "distance"] + ["label"] * (database.label_kind is not None) + ["path"] * database.has_files
     kinds = database.columns
     header = ["query", "rank", *own, *chosen]

@@ -278,8 +278,8 @@ class Contents:
         elif known.any():
             first = found[int(np.argmax(known))]
             raise ValueError(
-                f"{known.sum()} of the {n} ids are in the database already, the first is {first!r}; replace them "
-                "(replace=True, --replace), or remove them first."
+                f"{known.sum()} of the {n} ids are already in the database, for example {first!r}. Replace these items "
+                "(replace=True, --replace) or remove them first."
             )
         if isinstance(found, list):
             return np.arange(facts["next"], facts["next"] + n), found

@@ -369,7 +369,7 @@ class Database(Searchable):
             Number of removed items.
         """
         if ids is None and not where:
-            raise ValueError("Nothing names the items to remove: pass ids, or where with at least one condition.")
+            raise ValueError("No items given: pass ids, or where with at least one condition.")
         self._check_changeable()
         with self._contents.writing():
             numbers = self._contents.chosen(ids, where)

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from hbmp._core.model_directory import DESCRIPTION
 from hbmp._core.reading import first_line
 
 FORMAT = 3
@@ -89,7 +90,7 @@ class DatabaseFile:
             return _open(":memory:")
         found = header_of(self.path)
         if found is None:
-            raise ValueError(f"{self.name} is not a database. Make one with `hbmp index`.")
+            raise ValueError(_no_database(self.path, self.name))
         if found > FORMAT:
             raise ValueError(
                 f"{self.name} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp."
@@ -240,6 +241,15 @@ def header_of(path: str | Path) -> int | None:
     if not head.startswith(b"SQLite format 3\0") or int.from_bytes(head[68:72], "big") != APPLICATION:
         return None
     return int.from_bytes(head[60:64], "big")
+
+
+def _no_database(path: Path, name: str) -> str:
+    """The sentence for a path that holds no database."""
+    if not path.exists():
+        return f"There is no database {name}. Make one with `hbmp index`."
+    if (path / DESCRIPTION).is_file():
+        return f"{name} is a model, not a database. Make one with `hbmp index {name} DATA -o DB`."
+    return f"{name} is not a database. Make one with `hbmp index`."
 
 
 def _open(name: str) -> sqlite3.Connection:

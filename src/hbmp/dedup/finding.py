@@ -97,10 +97,12 @@ class Duplicates:
 
     def about(self) -> str:
         """In one sentence."""
-        return (
-            f"{len(self.groups):,} groups of near-duplicates with {len(self.removed):,} items to remove, among "
-            f"{self.n_items - self.n_old:,} items (similarity at least {self.threshold:.3f})."
-        )
+        n_groups, n_removed = len(self.groups), len(self.removed)
+        among = f"among {self.n_items - self.n_old:,} items (similarity at least {self.threshold:.3f})."
+        if not n_groups:
+            return f"No near-duplicates {among}"
+        groups = f"{n_groups:,} group{'s' * (n_groups > 1)} of near-duplicates"
+        return f"{groups} with {n_removed:,} item{'s' * (n_removed != 1)} to remove, {among}"
 
 
 def deduplicate(

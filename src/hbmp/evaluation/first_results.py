@@ -1,13 +1,13 @@
 """The first ten results of a search: do they have the right label, and are they the nearest items?
 
-    precision@10   right kind: share of the first ten that share the query's class or a label
-    recall@10      right ones: share of the ten nearest by the original vectors, with labels of the same class or label,
-                   among the first ten; also with real-valued queries
-    distinct       different codes among the items of the database
-    tied           share of queries whose first ten are all at one distance, so that their order is arbitrary
+    precision@10   right kind: fraction of the first ten that share the query's class or a label
+    recall@10      right ones: fraction of the ten nearest by the original vectors (with labels: of the same class or
+                   label) that are among the first ten; also with real-valued queries
+    distinct       number of different codes in the database
+    all tied       fraction of queries whose first ten are all at one distance, so that their order is arbitrary
 
-mAP sees the first alone. Codes of classes can score 1 there with one code per class. The ranking is by the method's own
-distance, and equal distances are averaged over all orders.
+mAP measures only the first: one code per class can have an mAP of 1. The ranking is by the method's own distance, and
+scores are averaged over all orders of tied items.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 ABOUT = (
-    "First ten results, by the method's own distance, equal distances averaged: “precision@10” is the share that has "
-    "the query's class or a label of it; “recall@10” is the share of the ten nearest by cosine of the original vectors "
-    "(of the same class or label, where there are labels) that is among them, “float queries” with real-valued scores "
-    "as queries; “tied” is the share of queries whose first ten are all at one distance."
+    "The first ten results are ranked by the method's own distance, and scores are averaged over ties. “precision@10” "
+    "is the fraction of these results that share the query's class or a label. “recall@10” is the fraction of the ten "
+    "nearest items, by cosine of the original vectors, that are among them; if there are labels, only items of the "
+    "same class or label count. “real-valued queries” are scores before the sign. “all tied” is the fraction of "
+    "queries whose first ten results are at the same distance."
 )
 
 
@@ -42,17 +43,17 @@ class FirstResults:
     Parameters
     ----------
     right_kind : float or None
-        Share of the first ten of the query's class or labels; None without labels.
+        Fraction of the first ten of the query's class or labels; None without labels.
     right_ones : float or None
-        Share of the ten nearest by the original vectors among the first ten; None for images.
+        Fraction of the ten nearest by the original vectors among the first ten; None for images.
     distinct : int
         Number of different codes in the database.
     items : int
         Number of items in the database.
     tied : float
-        Share of queries whose first ten are all at one distance.
+        Fraction of queries whose first ten are all at one distance.
     right_ones_float : float, default=None
-        `right_ones` with real-valued queries; None where these are not known.
+        `right_ones` with real-valued queries; None if not measured.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class FirstResults:
 
     @property
     def best_recall(self) -> float | None:
-        """Recall of the ten nearest, with real-valued queries where these are known."""
+        """Recall of the ten nearest, with real-valued queries if measured."""
         return self.right_ones if self.right_ones_float is None else self.right_ones_float
 
     def cells(self) -> tuple[str, ...]:
@@ -104,19 +105,20 @@ class FirstResults:
             parts.append(f"Of the first ten results, {self.right_kind:.0%} share a label with the query.")
         if self.right_ones is not None:
             floats = self.right_ones_float
-            more = "" if floats is None else f", {floats:.0%} with real-valued queries"
-            such, these = ("items", "the first ten") if self.right_kind is None else ("such items", "these")
+            who, such = ("The first ten results", "") if self.right_kind is None else ("They", " that share a label,")
+            more = "" if floats is None else f"; with real-valued queries, {floats:.0%}"
             parts.append(
-                f"Of the ten nearest {such} by the original vectors, {self.right_ones:.0%} are among {these} "
-                f"results{more}."
+                f"{who} include {self.right_ones:.0%} of the ten nearest items{such} by the original vectors{more}."
             )
         parts.append(f"{self.items:,} items have {self.distinct:,} distinct codes.")
         if self.tied >= 0.5:
-            parts.append(f"For {self.tied:.0%} of the queries the first ten are all tied, in arbitrary order.")
+            parts.append(
+                f"For {self.tied:.0%} of the queries, the first ten results are all tied and their order is arbitrary."
+            )
         return " ".join(parts).replace("%", " %")
 
 
-HEADINGS = ("precision@10", "recall@10", "recall@10, float queries", "distinct codes", "tied")
+HEADINGS = ("precision@10", "recall@10", "recall@10, real-valued queries", "distinct codes", "all tied")
 
 
 def first_results(

@@ -60,12 +60,27 @@ class Evaluation:
         str
             Markdown.
         """
+        return f"{self.tables()}\n\n{self.caption}"
+
+    def tables(self, *, graded: bool = True) -> str:
+        """Render the scores and the first ten results, without the caption.
+
+        Parameters
+        ----------
+        graded : bool, default=True
+            Include the scores of the whole ranking. Without labels, the first ten results say more.
+
+        Returns
+        -------
+        str
+            Markdown.
+        """
         rows = tuple((name, f"{value:.4f}") for name, value in self.scores.items())
-        parts = [Table(("score", "value"), rows).text()]
+        parts = [Table(("score", "value"), rows).text()] if graded or self.first is None else []
         if self.first is not None:
-            shown = tuple(zip(HEADINGS, self.first.cells(), strict=True))
+            shown = tuple(line for line in zip(HEADINGS, self.first.cells(), strict=True) if line[1] != "—")
             parts += [Table(("first ten results", "value"), shown).text(), self.first.sentence()]
-        return "\n\n".join([*parts, self.caption])
+        return "\n\n".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         """Convert to values that JSON holds; a score without any query is None.
@@ -184,7 +199,7 @@ def evaluate(
     scores, first = trial.scores(*codes), first_results(trial, *codes, model)
     measured = ". ".join(measure.caption for measure in trial.measures)
     queried = drawn_words(len(split.query), trial.kind, query_X is not None)
-    others = "rows" if query_X is not None else "others"
+    others = "rows" if query_X is not None else "other rows"
     caption = (
         f"{name}: {queried}; the database is the {len(split.database):,} {others} (seed {seed}, split "
         f"{split.checksum}). {trial.neighbours} {measured}. {TIES} {ABOUT}"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from hbmp.evaluation.comparison import Comparison
 
 _ALTERNATIVES = (
-    "Without hashing: floats are the original vectors; the classifier is logistic regression, whose probabilities "
-    "are compared; sign is one bit per dimension; queries of PQ and RaBitQ are floats."
+    "Without hashing: “floats” are the original vectors; “classifier” compares the probabilities of a logistic "
+    "regression; “sign” keeps one bit per dimension; PQ and RaBitQ have float queries."
 )
 _BY_DEFAULT = "with defaults"
 _NEARLY = 0.01  # below the best score, what shorter codes may lose
@@ -128,30 +128,32 @@ def caption(facts: dict[str, Any], *, alternatives: bool = False, firsts: bool =
         f"{data['name']}: {data['rows']:,} rows of {data['features']:,} features.",
         _drawing(split, data["labels"]),
         facts["neighbours"],
-        f"{measured}. {TIES} The first table has the tie-aware score by each method's own distance.",
+        f"{measured}. {TIES} The first table shows the tie-aware score by each method's own distance.",
         ABOUT if firsts else "",
         _ALTERNATIVES if alternatives else "",
         _settings(facts["validation"]),
         f"Left out, because they need labels: {', '.join(facts['left_out'])}." if facts["left_out"] else "",
-        f"Fit: wall-clock seconds. Encode: database rows per second. Model: bytes on disk. "
-        f"{facts['jobs']} at a time on {_machine(machine)}; "
+        f"Fit: wall-clock seconds. Encode: database rows per second. Model: bytes on disk. Measured with "
+        f"{_processes(facts['jobs'])} on {_machine(machine)}; "
         + ", ".join(f"{library} {version}" for library, version in versions.items())
         + ".",
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def _processes(n: int) -> str:
+    return "one process" if n == 1 else f"{n} processes"
+
+
 def _drawing(split: dict[str, Any], kind: str) -> str:
     queries = drawn_words(split["queries"], kind, split["given_queries"])
     if split["unseen"]:
-        rest = (
-            f"{split['train']:,} rows train; the database is {split['database']:,} others, not seen in fitting either"
-        )
+        rest = f"{split['train']:,} rows are used for training; the database is {split['database']:,} others"
     else:
-        train = "all of which train" if split["train"] == split["database"] else f"of which {split['train']:,} train"
-        others = "rows" if split["given_queries"] else "others"
-        rest = f"the database is the {split['database']:,} {others}, {train}"
-    return f"{queries}, never seen in fitting; {rest} (seed {split['seed']}, split {split['checksum']})."
+        used = "all" if split["train"] == split["database"] else f"{split['train']:,} of them"
+        others = "rows" if split["given_queries"] else "other rows"
+        rest = f"the database is the {split['database']:,} {others}, {used} used for training"
+    return f"{queries} and not used for training; {rest} (seed {split['seed']}, split {split['checksum']})."
 
 
 def _settings(budget: int) -> str:

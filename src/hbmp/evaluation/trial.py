@@ -32,7 +32,7 @@ from hbmp.images import Images, as_images, is_images
 from hbmp.protocols import Measure, Protocol, Split
 
 TIES = (
-    "Items at equal distance keep the order of the database; “tie-aware” is the mean over all orders of such items, "
+    "Tied items keep their order in the database, and “tie-aware” scores are averaged over all orders of tied items. "
     "“weighted” is the distance with the method's bit weights, if it has any."
 )
 PERCENTILES, GRADES = (2, 5, 10, 20), (10, 5, 2, 1)  # without labels: the paper's setting

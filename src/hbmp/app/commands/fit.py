@@ -4,8 +4,8 @@ Texts are a column of a CSV, Parquet or JSON lines file, or the lines of a .txt 
 and the encoder is stored in the model. With labelled pictures, a network is trained; the labels are one subfolder per
 class, or lines of file,label in labels.csv or in --labels. Pictures without labels, or with --encoder, are encoded by a
 pretrained network. Some rows are held out as queries. The card contains their scores against all other rows, the
-checksum of the data, the settings, the seed and the command. A killed run of minutes continues from DIR.parts when the
-same command is given again.
+checksum of the data, the settings, the seed and the command. If a run is killed, the same command continues it from
+DIR.parts.
 """
 
 from __future__ import annotations
@@ -148,11 +148,21 @@ def _report(
         print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))
         return
     kind = "rows" if data.features is not None else "images" if data.texts is None else "texts"
-    encoded = f", encoded by {encoder.about()}" if encoder is not None else ""
+    encoded = f", encoded by {encoder.name}" if encoder is not None else ""
     fitted = f"{type(model).__name__} of {model.n_bits} bits, fitted on {n_rows:,} {kind} in {seconds:.1f} s{encoded}"
-    advice = f"\n\n{recall.sentence()}" if recall is not None else ""
-    scores = f"\n\n{found.to_markdown().removesuffix(found.caption)}{card} says how this was measured." if found else ""
-    print(f"{options.output}: {fitted}.{advice}{scores}")
+    parts = [f"{options.output}: {fitted}.", "" if recall is None else recall.sentence()]
+    if found is not None:
+        parts += [found.tables(graded=data.labels is not None), _advice(model, found)]
+        parts.append(f"{card} has all scores and says how they were measured.")
+    print("\n\n".join(part for part in parts if part))
+
+
+def _advice(model: Any, found: Any) -> str:
+    """What to do if the first results of a class are all tied."""
+    first = found.first
+    if first is None or first.right_kind is None or first.tied < 0.5 or getattr(model, "detail_bits", None) != 0:
+        return ""
+    return "To rank the items of a class, fit with --set detail_bits=auto (docs/bits.md)."
 
 
 def kept(options: argparse.Namespace) -> str:

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
         ids = ids_of_kind(given, database.id_type) if options.ids or options.ids_file is not None else None
         where = where_from_words(options.where, database.filterable)
         if ids is None and where is None:
-            raise ValueError("Nothing names the items to remove: pass ids, --ids FILE, or --where.")
+            raise ValueError("No items given: pass ids, --ids FILE or --where.")
         if options.dry_run:
             removed, n_items = _found(database, ids, where), len(database)
         else:
@@ -54,8 +54,10 @@ def run(options: argparse.Namespace) -> None:
         about = {"database": options.database, "removed": removed, "items": n_items, "dry_run": options.dry_run}
         print(json.dumps(about))
         return
-    done = "would be removed" if options.dry_run else "removed"
-    print(f"{options.database}: {removed:,} items {done}; it now has {n_items:,} items.")
+    if options.dry_run:
+        print(f"{options.database}: {removed:,} of {n_items:,} items would be removed.")
+    else:
+        print(f"{options.database}: {removed:,} items removed; it now has {n_items:,} items.")
 
 
 def _found(database: Database, ids: Any, where: Any) -> int:

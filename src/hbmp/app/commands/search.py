@@ -67,7 +67,24 @@ def run(options: argparse.Namespace) -> None:
             told = [{"query": query, "results": results} for query, results in found]
             print(json.dumps(finite(told), ensure_ascii=False))
             return
+        _remark(options, found, database)
         print(as_table(found, database, options.columns))
+
+
+def _remark(options: argparse.Namespace, found: list[tuple[Any, list[Any]]], database: Database) -> None:
+    """Remarks on stderr: a sentence without quotes, and conditions that no item meets."""
+    import sys
+
+    words = options.queries
+    texts = getattr(getattr(database.model, "input_encoder_", None), "takes", "") == "texts"
+    if texts and len(words) > 1 and [query for query, _ in found] == words and not any(" " in word for word in words):
+        print(
+            f"{len(words)} queries of one word each. To search for a sentence, quote it: "
+            f'hbmp search {options.database} "{" ".join(words)}"',
+            file=sys.stderr,
+        )
+    if (options.where or options.ids) and not any(results for _, results in found):
+        print("No item meets the conditions.", file=sys.stderr)
 
 
 def _how(database: Database, options: argparse.Namespace) -> dict[str, Any]:

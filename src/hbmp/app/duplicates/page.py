@@ -77,14 +77,14 @@ def _threshold(found: Duplicates) -> str:
         return f"<p>Near-duplicates have a similarity of at least {found.threshold:.3f}, as requested.</p>"
     tail = found.calibration
     words = (
-        f"Near-duplicates have a similarity of at least {found.threshold:.3f}. Of the unrelated pairs, one in "
-        f"{1 / tail.rate:,.0f} is expected to be that similar: {found.expected_false_pairs:.2g} pairs in all. The tail "
-        f"of the similarities was fitted to {tail.n_pairs:,} pairs, without the near-duplicates found among them."
+        f"Near-duplicates have a similarity of at least {found.threshold:.3f}. One in {1 / tail.rate:,.0f} unrelated "
+        f"pairs is expected to be that similar: about {found.expected_false_pairs:.2g} pairs in all. The "
+        f"tail of the distribution was fitted to {tail.n_pairs:,} sampled pairs, without near-duplicates."
     )
     rows = tuple((f"{share:.0e}", f"{seen:.3f}", f"{fitted:.3f}") for share, seen, fitted in tail.levels)
     table = Table(
-        ("share of the pairs", "more similar than, in the sample", "by the fit"),
+        ("fraction of pairs", "similarity above, sample", "similarity above, fit"),
         rows,
-        caption="Shares near the threshold are few pairs in the sample, which may be near-duplicates.",
+        caption="The smallest fractions are only a few pairs of the sample, some of which may be near-duplicates.",
     )
     return f"<p>{html.escape(words)}</p>{table.html()}"

@@ -67,9 +67,9 @@ def as_csv(found: Duplicates, items: Collections) -> str:
 def as_text(found: Duplicates, items: Collections, source: str) -> str:
     """A sentence, and the largest groups."""
     lines = [f"{source}: {found.about()}"]
-    if found.expected_false_pairs is not None:
+    if found.expected_false_pairs is not None and len(found.pairs):
         false = f"{found.expected_false_pairs:.2g}"
-        lines.append(f"Of {len(found.pairs):,} similar pairs, about {false} are expected to be unrelated.")
+        lines.append(f"{len(found.pairs):,} pairs are similar; by chance, about {false} unrelated pairs would be.")
     if not found.groups:
         return "\n".join(lines)
     order = sorted(groups_of_report(found, items), key=lambda group: -len(group[1]))[:_LINES]

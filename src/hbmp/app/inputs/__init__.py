@@ -70,7 +70,12 @@ def read_data(
     if path.is_file() and holds_texts(path, column):
         if not images:
             raise ValueError(_takes_features(path, "holds texts"))
-        in_table = labels is not None and str(labels) in ItemTable(path).names
+        names = ItemTable(path).names
+        in_table = labels is not None and str(labels) in names
+        if labels is not None and not in_table and not Path(labels).exists():
+            raise ValueError(
+                f"--labels {labels} is neither a column of {path} nor a file. The columns are {', '.join(names)}."
+            )
         data = read_texts(path, column, str(labels) if in_table else None)
         labels = None if in_table else labels
     elif not path.exists():
@@ -102,6 +107,8 @@ def read_queries(
     data_dir: str | Path | None = None,
 ) -> Data:
     """Read queries: features, images or texts from one source, several image files, or, for a model of texts, words."""
+    if not all(source.strip() for source in sources):
+        raise ValueError("A query is empty. Pass words, or the name of a file.")
     takes_texts = getattr(getattr(model, "input_encoder_", None), "takes", "") == "texts"
     if takes_texts and not any(_names_a_place(source, data_dir) for source in sources):
         return Data(name="texts", labels=None, texts=list(sources))
@@ -114,7 +121,7 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, tuple[str, ...]]:
     """Read labels: classes (n,) or 0/1 rows (n, c) uint8, and the names of the c labels where the file has them."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"There is no file of labels {path}.")
+        raise ValueError(f"There is no labels file {path}.")
     ending = path.suffix.lower()
     if ending == ".npy":
         return as_labels(read_npy(path), path), ()

@@ -62,10 +62,10 @@ def csv_labels(path: Path) -> Labels:
         column = named[0] if named else columns[0]
         return parse_labels([_cell(row, column) for row in _rows(path, header is not None)], path)
     rows = [[_cell(row, column) for column in columns] for row in _rows(path, header is not None)]
+    listed = "" if header is None else f": {', '.join(header)}"
     if not columns or any(cell not in ("0", "1") for row in rows for cell in row):
         raise ValueError(
-            f"{path} has {width} columns, none of them called 'label', with other values than 0 and 1; "
-            "call the column of labels 'label'."
+            f"{path} has {width} columns{listed}. Name the column of labels 'label', or use only columns of 0 and 1."
         )
     names = () if header is None else tuple(header[column] for column in columns)
     return np.array(rows).astype(np.uint8), names
@@ -92,6 +92,12 @@ def parse_labels(values: Sequence[str], path: Path) -> Labels:
         raise ValueError(
             f"Item {list(values).index('') + 1} of {path} has no label; give it one, or write all as lists, such as "
             "'sea;sand'."
+        )
+    fraction = next((value for value in values if _is_number(value) and not float(value).is_integer()), None)
+    if fraction is not None and all(map(_is_number, values)) and 2 * len(set(values)) > len(values):
+        raise ValueError(
+            f"Labels must be classes, found numbers such as {fraction} in {path}: {len(set(values)):,} different "
+            f"values in {len(values):,} rows."
         )
     return np.array([int(value) for value in values] if all(map(_is_whole, values)) else values), ()
 

@@ -121,6 +121,11 @@ class Encoder(BaseEstimator):
         """
         return self._identity() == other._identity()
 
+    @property
+    def name(self) -> str:
+        """Class and settings, such as "WordLlama" or "Gist(size=256)"."""
+        return " ".join(repr(self).split()).removesuffix("()")
+
     def about(self) -> str:
         """Name, settings and weights in words."""
         digest = getattr(self, "digest_", "")

@@ -50,10 +50,10 @@ def summary_table(records: list[Record]) -> Table:
         texts = [f"**{value:.3f}**" if value >= other else f"{value:.3f}" for value, other in _pairs(mine, means[best])]
         rows.append((_WORDS.get(name, name), measure, *texts, best, str(len(found)), str(len(shared))))
     caption = (
-        f"Codes of {BITS} bits, {BITS // 8} bytes per item. All methods at their defaults, each by its own distance; "
-        "the mean over the seeds that all methods of a row share."
+        f"Codes have {BITS} bits ({BITS // 8} bytes per item). All methods use their defaults and their own distance. "
+        "Scores are means over the seeds that all methods of a row have."
     )
-    header = ("data", "score", "HBMP", "best other", "its name", "others", "seeds")
+    header = ("data", "score", "HBMP", "best other", "method", "others", "seeds")
     return Table(header, tuple(rows[:MOST]), caption=caption, n_names=2)
 
 
@@ -66,8 +66,8 @@ def lengths_table(records: list[Record]) -> Table:
         for (name, measure), cells in groups.items()
     )
     caption = (
-        "HBMP at its defaults, mean over seeds; pages of the protocols have the deviations. On images HBMP trains one "
-        f"whole network with 48 bits; shorter codes are its first bits. {LARGE_IMAGES} A dash: not run."
+        "HBMP with its defaults, mean over seeds; docs/results.md has standard deviations. On images, HBMP trains one "
+        f"network with 48 bits, and shorter codes are its first bits. {LARGE_IMAGES} A dash means not run."
     )
     return Table(("data", "score", *(f"{n} bits" for n in lengths)), rows, caption=caption, n_names=2)
 

@@ -47,8 +47,8 @@ class Measure:
         ranking = f"the first {self.cutoff:,} items" if self.cutoff else "the full ranking"
         if self.metric == "map":
             return (
-                f"{self.name}: mean average precision over {ranking}, divided by the hits among these; queries "
-                "without a hit are left out"
+                f"{self.name}: mean average precision over {ranking}, normalised by the number of relevant items in "
+                "it; queries without any are left out"
             )
         return f"{self.name}: NDCG over {ranking}, gain {_GAIN_TEXT[self.gain]}"
 
