@@ -134,6 +134,8 @@ def test_labels_are_a_column_and_scores_are_held_out(folder, capsys):
     words = ["fit", "texts.csv", "--column", "body", "--labels", "module", "--bits", "16", "--method", "sdh"]
     done = run(*words, "-o", "labelled", capsys=capsys)
     assert done["scores"]["map"] > 0.5
+    made = run("index", "labelled", "texts.csv", "--labels", "module", "-o", "labelled-db", capsys=capsys)
+    assert (made["labels"], list(made["columns"])) == (True, ["body"])  # a label is not payload too
     found = run("evaluate", "labelled", "texts.csv", "--labels", "module", capsys=capsys)
     assert found["scores"] == pytest.approx(done["scores"])
 

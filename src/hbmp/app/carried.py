@@ -55,10 +55,12 @@ def carried(
     columns: Sequence[str] | None = None,
     ids: str | None = None,
     labels: str | None = None,
+    read: str | None = None,
 ) -> Carried:
     """Ids, labels and payload of the data, from the options of `hbmp index` and `hbmp add`; `source` is the data file.
 
-    `labels` is the column of labels, and the one of `LABEL_NAMES` if None and the data have none.
+    `labels` is the column of labels, and the one of `LABEL_NAMES` if None and the data have none. `read` is what the
+    labels of the data were read from, if it was named; a column of the texts' own table is then not payload too.
     """
     place = payload if payload is not None else source if data.texts is not None else None
     table = None if place is None or Path(place).suffix.lower() == ".txt" else ItemTable(place)
@@ -72,7 +74,8 @@ def carried(
     usual = next((name for name in LABEL_NAMES if name in table.names), None) if data.labels is None else None
     label = usual if labels is None else labels
     found_labels, names = (None, ()) if label is None else labels_of(table, label)
-    kept = _kept(table, columns, label, _id_column(ids, table))
+    of_texts = payload is None and data.labels is not None
+    kept = _kept(table, columns, _label_column(read, table) if of_texts else label, _id_column(ids, table))
     values = table.payload(without=[name for name in table.names if name not in kept]) if kept else None
     found = replace(found, labels=found_labels, label_names=names, payload=values)
     return found if data.images is None else _in_the_order_of(data, table, found)
@@ -136,6 +139,13 @@ def _id_column(ids: str | None, table: ItemTable) -> str | None:
     if ids is not None:
         return ids if ids in table.names else None
     return next((name for name in ID_NAMES if name in table.names), None)
+
+
+def _label_column(read: str | None, table: ItemTable) -> str | None:
+    """The column that the labels of texts come from."""
+    if read is not None:
+        return read if read in table.names else None
+    return next((name for name in LABEL_NAMES if name in table.names), None)
 
 
 def _kept(table: ItemTable, columns: Sequence[str] | None, label: str | None, id_column: str | None) -> list[str]:

@@ -31,7 +31,7 @@ _SKIP = ", or pass on_error='skip' to skip such images"  # in the sentence of `h
 class _Parser(argparse.ArgumentParser):
     """Prints an error as one sentence instead of the whole usage."""
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Suggest the nearest option for an unknown one, which argparse does not."""
         options, unknown = self.parse_known_args(args, namespace)
         if not unknown:

@@ -51,7 +51,13 @@ def run(options: argparse.Namespace) -> None:
         data = read_data(options.data, labels, column=options.column, data_dir=options.data_dir, images=True)
         data = without_unreadable(data, options.on_error)
         items = carried(
-            data, options.data, payload=options.payload, columns=options.columns, ids=options.ids, labels=column
+            data,
+            options.data,
+            payload=options.payload,
+            columns=options.columns,
+            ids=options.ids,
+            labels=column,
+            read=labels,
         )
         if options.replace and items.ids is None:
             raise ValueError("--replace finds items by their ids: pass --ids, or a payload with a column 'id'.")

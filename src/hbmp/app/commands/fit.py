@@ -148,7 +148,7 @@ def _report(
         print(json.dumps({**done, **(found.to_json() if found else {"scores": {}})}, ensure_ascii=False))
         return
     kind = "rows" if data.features is not None else "images" if data.texts is None else "texts"
-    encoded = f", encoded by {encoder.name}" if encoder is not None else ""
+    encoded = f", encoded by {encoder.short_name}" if encoder is not None else ""
     fitted = f"{type(model).__name__} of {model.n_bits} bits, fitted on {n_rows:,} {kind} in {seconds:.1f} s{encoded}"
     parts = [f"{options.output}: {fitted}.", "" if recall is None else recall.sentence()]
     if found is not None:

@@ -68,7 +68,13 @@ def run(options: argparse.Namespace) -> None:
     labels = None if column is not None else options.labels
     data = read_data(options.data, labels, column=options.column, data_dir=options.data_dir, images=True)
     items = carried(
-        data, options.data, payload=options.payload, columns=options.columns, ids=options.ids, labels=column
+        data,
+        options.data,
+        payload=options.payload,
+        columns=options.columns,
+        ids=options.ids,
+        labels=column,
+        read=labels,
     )
     settings = {"vectors": options.vectors, "kind": options.kind, "on_error": options.on_error}
     done = index_data(model, data, options.data, options.output, items=items, progress=True, **settings)

@@ -122,7 +122,7 @@ class Encoder(BaseEstimator):
         return self._identity() == other._identity()
 
     @property
-    def name(self) -> str:
+    def short_name(self) -> str:
         """Class and settings, such as "WordLlama" or "Gist(size=256)"."""
         return " ".join(repr(self).split()).removesuffix("()")
 
