@@ -28,7 +28,7 @@ def draw_codes(path: Path, codes, labels, n_detail: int) -> None:
     for axis, part, title in zip(
         axes,
         (codes[rows, :n_label], codes[rows, n_label:]),
-        (f"{n_label} bits learned from labels", f"{n_detail} bits of detail"),
+        (f"{n_label} label bits", f"{n_detail} detail bits"),
         strict=True,
     ):
         axis.imshow(part, cmap="Blues", vmin=-1.4, vmax=1.4, aspect="auto", interpolation="nearest")
@@ -47,7 +47,7 @@ def draw_curves(path: Path, lines: list[dict]) -> None:
     plt = _pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.9), dpi=120, sharey=True, layout="constrained")
     for axis, measure, title in zip(
-        axes, ("own", "new_own"), ("whole database", "rows that did not train"), strict=True
+        axes, ("own", "new_own"), ("whole database", "new rows only"), strict=True
     ):
         means, n_sets = _means(lines, measure)
         drawn = colours(sorted(means))
