@@ -51,7 +51,7 @@ def by_trait(lines: list[dict], facts: dict[str, dict]) -> str:
             best = np.mean(margins)
             take = OURS if best > NEAR else most_often(own, names) if best < -NEAR else "either"
             rows.append([trait, f"{len(names)}", f"{first}", f"{best:+.1f}", f"{np.mean(unseen):+.1f}", take])
-    return table(["labels", "sets", "hbmp first on", "margin", "margin, new rows only", "take"], rows)
+    return table(["labels", "sets", "hbmp first on", "margin", "margin, new rows only", "use"], rows)
 
 
 def margin(scores: dict[str, float]) -> float:

@@ -40,13 +40,14 @@ def _sentences(found: dict[str, Any]) -> list[str]:
     other, classes = _best_hashing(labels), found["labels"]["classes"]
     rabitq = near["RaBitQ 1, larger"]
     return [
-        f"- **With labels, 4 bytes per text.** Search among {found['labels']['texts']:,} texts of {classes} classes "
-        f"has a mean average precision (mAP) of **{labels['hbmp']['map']:.2f}**. The best of {len(_hashing(labels))} "
-        f"other hashing methods ({other}) has {labels[other]['map']:.2f}, a classifier's {classes} probabilities "
-        f"{labels['classifier']['map']:.2f} with {labels['classifier']['bytes']:,.0f} bytes, and the cosine of float "
-        f"vectors {labels['floats, cosine']['map']:.2f} with {labels['floats, cosine']['bytes']:,.0f} bytes.",
-        f"- **Without labels, 32 bytes per text.** hbmp finds **{_percent(near['HBMP']['at_10'])}** of the ten posts "
-        f"of 20 Newsgroups that are nearest by 1,024-byte floats; FAISS PQ finds {_percent(near['PQ']['at_10'])} (OPQ "
+        f"- **With labels, 4 bytes per text.** In a search among {found['labels']['texts']:,} texts of {classes} "
+        f"classes, hbmp has a mean average precision (mAP) of **{labels['hbmp']['map']:.2f}**. The best of "
+        f"{len(_hashing(labels))} other hashing methods ({other}) has {labels[other]['map']:.2f}. A classifier's "
+        f"{classes} probabilities ({labels['classifier']['bytes']:,.0f} bytes) have "
+        f"{labels['classifier']['map']:.2f}, and the cosine of float vectors "
+        f"({labels['floats, cosine']['bytes']:,.0f} bytes) has {labels['floats, cosine']['map']:.2f}.",
+        f"- **Without labels, 32 bytes per text.** hbmp finds **{_percent(near['HBMP']['at_10'])}** of the ten nearest "
+        f"posts by 1,024-byte floats (20 Newsgroups). FAISS PQ finds {_percent(near['PQ']['at_10'])} (OPQ "
         f"{_percent(near['OPQ']['at_10'])}), sign quantisation as in sentence-transformers "
         f"{_percent(near['sign']['at_10'])}, and FAISS RaBitQ {_percent(rabitq['at_10'])} with {rabitq['bytes']:.0f} "
         f"bytes. If floats re-rank the first 40 results, hbmp finds {_percent(near['HBMP']['at_40'])}.",
