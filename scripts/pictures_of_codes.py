@@ -46,9 +46,7 @@ def draw_curves(path: Path, lines: list[dict]) -> None:
     """Mean mAP against bits over the sets that all methods have, in the whole database and among new rows."""
     plt = _pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.9), dpi=120, sharey=True, layout="constrained")
-    for axis, measure, title in zip(
-        axes, ("own", "new_own"), ("whole database", "new rows only"), strict=True
-    ):
+    for axis, measure, title in zip(axes, ("own", "new_own"), ("whole database", "new rows only"), strict=True):
         means, n_sets = _means(lines, measure)
         drawn = colours(sorted(means))
         ends = []

@@ -111,6 +111,9 @@ def test_a_fit_without_labels_reports_neighbours_alone(folder, tmp_path, capsys)
     assert "map" not in told
     assert "precision@10" not in told
     assert "| map " in (tmp_path / "m" / "card.md").read_text(encoding="utf-8")
+    words = ["fit", "pictures", "--backbone", "tiny", "--method", "itq", "--bits", "32", "-o", str(tmp_path / "p")]
+    assert cli.main(words) == 0
+    assert ", encoded by tiny.\n" in capsys.readouterr().out
 
 
 def test_a_fit_with_tied_results_names_detail_bits(folder, tmp_path, capsys):

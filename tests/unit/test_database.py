@@ -191,7 +191,7 @@ def test_any_change_that_fails_changes_nothing(place):
         ({"ids": ["a"] * 10}, "distinct, found 'a'"),
         ({"ids": range(10)}, "ids of this database are texts, found integers"),
         ({"ids": None}, "pass ids=… with one id per row"),
-        ({"labels": None}, "pass labels=… with one label per row"),
+        ({"labels": None}, "pass one label per row"),
         ({"labels": np.eye(10)}, "labels of this database are classes, found rows of 10 labels"),
         ({"payload": ITEMS[:3]}, "10 rows but a payload for 3"),
         ({"payload": [{"new": 1}] * 9 + [{"new": "x"}]}, "Column 'new' holds values of kind int, found 'x'"),

@@ -30,7 +30,7 @@ def check_form(known: Form | None, labels: NDArray[Any] | None, items: int) -> F
     """The form of a database's labels when items with these labels come."""
     if labels is None:
         if known is not None and items:
-            raise ValueError("The items of this database have labels: pass labels=… with one label per row.")
+            raise ValueError("The items of this database have labels: pass one label per row (labels=…, --labels).")
         return known
     new = form_of(labels)
     if not items:

@@ -45,6 +45,11 @@ class ImageBackbone(Encoder):
         self.batch_size = batch_size
         self.device = device
 
+    @property
+    def short_name(self) -> str:
+        """The backbone."""
+        return self.backbone if isinstance(self.backbone, str) else repr(self.backbone).removesuffix("()")
+
     def _vectors(self, images: Any) -> NDArray[np.float32]:
         import torch
 
