@@ -15,26 +15,33 @@ import numpy as np
 
 from hbmp.index.intrinsics import loop, lowest, ones, part, step
 from hbmp.index.loops import (
+    FOUR,
     HALF,
     MISSING,
     MOST,
     N_FAST,
     NO_LIMIT,
     ONE,
-    PLANES,
     ROOM,
-    STEP,
+    THREE,
     TIERS,
     ZERO,
+    distance_of,
     grade_again,
     limit_at,
     set_limits,
+    steps_at,
+    three,
     visit,
 )
+
+SHADES = 5
+UNIT, FLOOR, N_SHADES, N_SCALES = range(4)  # columns of `scales`
 
 _LOW = np.uint64(0xFFFFFFFF)
 _TILE = np.uint64(64)  # balls that are bounded at a time; their codes stay in the cache while all queries pass
 _ALIKE = 1.2  # how much larger the reaches may become for a query whose sizes are not proportional to the weights
+_EQUAL = 0.005  # share of the largest size; sizes that differ by less count as equal
 _ROUNDED = 1 + 1e-6  # covers the rounding of reaches
 
 
@@ -116,19 +123,52 @@ def _stretch(row, sizes, weights):
     return most if most * whole <= _ALIKE * total else 0.0
 
 
+@step
+def _shade(row, sizes, shades, scales):
+    """Levels of one query for the distances of centres: every bit in use counts FLOOR steps, and shades add to that."""
+    most, least = 0.0, np.inf
+    for bit in range(sizes.shape[1]):
+        if sizes[row, bit] > 0:
+            most, least = max(most, sizes[row, bit]), min(least, sizes[row, bit])
+    for plane in range(shades.shape[1]):
+        for word in range(shades.shape[2]):
+            shades[row, plane, word] = ZERO
+    n_shades = 3 if most - least <= most / 3 else SHADES
+    unit = max(most - least, 1e-3 * most) / ((1 << n_shades) - 1) if n_shades == 3 else most / ((1 << SHADES) - 1)
+    if most - least <= _EQUAL * most:
+        unit, n_shades = least, 0
+    scales[row, UNIT], scales[row, FLOOR], scales[row, N_SHADES] = unit, np.floor(least / unit), n_shades
+    for bit in range(sizes.shape[1]):
+        if sizes[row, bit] > 0:
+            place, word = np.uint64(bit & 63), bit >> 6
+            shades[row, 0, word] |= ONE << place
+            level = np.uint64(min(sizes[row, bit] / unit - scales[row, FLOOR], (1 << n_shades) - 1.0))
+            for plane in range(SHADES):
+                shades[row, 1 + plane, word] |= (level >> np.uint64(plane) & ONE) << place
+
+
 @part
-def _steps_by_reach(first, last, row, centres, reaches, signs, planes, n_planes, unit, counts, steps):
-    """Fine steps to the nearest possible code of some balls, by their reaches in steps of `unit`."""
+def _steps_to_centres(first, last, row, centres, signs, shades, scales, steps):
+    """Steps from the query to the centres of some balls, rounded down."""
+    floor, n_shades = np.uint64(scales[row, FLOOR]), scales[row, N_SHADES]
     for i in range(last - first):
         steps[i] = ZERO
-    for plane in range(n_planes):
-        for word in range(ZERO, np.uint64(centres.shape[0])):
-            _count(centres, word, first, last, signs[row, word], planes[row, plane, word], word == ZERO, counts)
-        for i in range(last - first):
-            steps[i] = (steps[i] << ONE) + counts[i]
-    for i in range(last - first):
-        most = np.uint64(min(reaches[first + i] * unit * _ROUNDED + 1e-3, 1e15))
-        steps[i] = max(steps[i], most) - most
+    for word in range(np.uint64(centres.shape[0])):
+        sign, used = signs[row, word], shades[row, 0, word]
+        low, middle, high = shades[row, 1, word], shades[row, 2, word], shades[row, 3, word]
+        if n_shades == 0:
+            for i in range(last - first):
+                steps[i] += ones((centres[word, first + i] ^ sign) & used)
+        elif n_shades == 3:
+            for i in range(last - first):
+                left = centres[word, first + i] ^ sign
+                steps[i] += ones(left & used) * floor + three(left, high, middle, low)
+        else:
+            fourth, fifth = shades[row, 4, word], shades[row, 5, word]
+            for i in range(last - first):
+                left = centres[word, first + i] ^ sign
+                more = (ones(left & fifth) << FOUR) + (ones(left & fourth) << THREE)
+                steps[i] += ones(left & used) * floor + more + three(left, high, middle, low)
 
 
 @part
@@ -145,16 +185,21 @@ def _steps_by_radius(first, last, row, centres, radii, mask, signs, tiers, n_tie
 
 
 @part
-def _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts, stretch, limits, counts,
-                steps):  # fmt: skip
-    """A bit for each of at most 64 balls: whether it may hold a code within the limits."""
-    many, limit = facts[row, N_FAST] > 1, limits[row, 1 if stretch > 0 else 0]
-    if stretch > 0:
-        n_planes, unit = PLANES if many else 1, stretch * (8.0 if many else 1.0) / facts[row, STEP]
-        _steps_by_reach(first, last, row, centres, reaches, signs, planes, n_planes, unit, counts, steps)
-    else:
-        n_tiers = TIERS if many else 1
-        _steps_by_radius(first, last, row, centres, radii, mask, signs, tiers, n_tiers, counts, steps)
+def _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretch, facts, distance, steps):
+    """A bit for each of at most 64 balls: whether, by its reach, it may hold a code within a distance."""
+    _steps_to_centres(first, last, row, centres, signs, shades, scales, steps)
+    limit, factor = steps_at(distance, row, facts, scales[row, UNIT]), stretch * _ROUNDED / scales[row, UNIT]
+    chosen = ZERO
+    for i in range(last - first):
+        chosen |= ONE << i if np.float64(steps[i]) <= limit + reaches[first + i] * factor else ZERO
+    return chosen
+
+
+@part
+def _near_by_radius(first, last, row, centres, radii, mask, signs, tiers, facts, limit, counts, steps):
+    """A bit for each of at most 64 balls: whether, by its radius, it may hold a code within a limit."""
+    _steps_by_radius(first, last, row, centres, radii, mask, signs, tiers, TIERS if facts[row, N_FAST] > 1 else 1,
+                     counts, steps)  # fmt: skip
     chosen = ZERO
     for i in range(last - first):
         chosen |= ONE << i if steps[i] <= limit else ZERO
@@ -170,20 +215,22 @@ def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mas
     counts, steps, closest = np.empty(n_balls, np.uint64), np.empty(_TILE, np.uint64), np.empty(n_queries, np.uint64)
     stretches, seen, bits = np.empty(n_queries), np.full(n_queries, MISSING), number.view(np.uint32)
     # Balls whose codes differ in dear bits are ruled out by the first levels, others by levels that are chosen anew.
-    first_planes, first_tiers, first_facts, first_limits = planes.copy(), tiers.copy(), facts.copy(), limits.copy()
+    first_tiers, first_facts, first_limits = tiers.copy(), facts.copy(), limits.copy()
+    shades, scales = np.empty((n_queries, 1 + SHADES, len(centres)), np.uint64), np.empty((n_queries, N_SCALES))
     _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
-                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
+                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, shades, scales,
                  first_tiers, first_facts, first_limits)  # fmt: skip
 
 
 @step
 def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
-                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
+                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, shades, scales,
                  first_tiers, first_facts, first_limits):  # fmt: skip
     n_balls, n_queries = np.uint64(len(radii)), len(heaps)
     for row in range(n_queries):
         closest[row] = _closest_ball(centres, mask, row, signs, tiers, counts)
         stretches[row] = _stretch(row, sizes, weights)
+        _shade(row, sizes, shades, scales)
     # The first turn takes the closest ball of each query, each further turn a tile of balls.
     for turn in range(1 + np.int64((n_balls + _TILE - ONE) // _TILE)):
         for row in range(n_queries):
@@ -195,12 +242,16 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
             if turn > 0:
                 first = np.uint64(turn - 1) * _TILE
                 last = min(n_balls, first + _TILE)
-                chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts,
-                                     stretches[row], limits, counts, steps)  # fmt: skip
-                if chosen != ZERO and facts[row, MOST] < first_facts[row, MOST]:
-                    chosen &= _near_balls(first, last, row, centres, radii, reaches, mask, signs, first_planes,
-                                          first_tiers, first_facts, stretches[row], first_limits, counts,
-                                          steps)  # fmt: skip
+                if stretches[row] > 0:
+                    kth = distance_of(heaps[row, 0], number, bits) if heaps[row, 0] != MISSING else np.inf
+                    chosen = _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretches[row],
+                                            facts, kth, steps)  # fmt: skip
+                else:
+                    chosen = _near_by_radius(first, last, row, centres, radii, mask, signs, tiers, facts,
+                                             limits[row, 0], counts, steps)  # fmt: skip
+                    if chosen != ZERO and facts[row, MOST] < first_facts[row, MOST]:
+                        chosen &= _near_by_radius(first, last, row, centres, radii, mask, signs, first_tiers,
+                                                  first_facts, first_limits[row, 0], counts, steps)  # fmt: skip
             while chosen != ZERO:
                 ball = first + lowest(chosen)
                 chosen &= chosen - ONE
@@ -214,13 +265,16 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
 @loop
 def near_balls(centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts, radius, row, near):
     """Mark the balls that may hold a code within a radius of one query."""
-    counts, steps, limits = np.empty(_TILE, np.uint64), np.empty(_TILE, np.uint64), np.empty((row + 1, 2), np.uint64)
-    limits[row, 0] = limit_at(radius, row, facts, 1.0)
-    limits[row, 1] = limit_at(radius, row, facts, 8.0 if facts[row, N_FAST] > 1 else 1.0)
-    stretch = _stretch(row, sizes, weights)
+    counts, steps, stretch = np.empty(_TILE, np.uint64), np.empty(_TILE, np.uint64), _stretch(row, sizes, weights)
+    shades, scales = np.empty((row + 1, 1 + SHADES, len(centres)), np.uint64), np.empty((row + 1, N_SCALES))
+    _shade(row, sizes, shades, scales)
+    limit = limit_at(radius, row, facts, 1.0)
     for first in range(ZERO, np.uint64(len(radii)), _TILE):
         last = min(np.uint64(len(radii)), first + _TILE)
-        chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts, stretch,
-                             limits, counts, steps)  # fmt: skip
+        if stretch > 0:
+            chosen = _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretch, facts, radius,
+                                    steps)  # fmt: skip
+        else:
+            chosen = _near_by_radius(first, last, row, centres, radii, mask, signs, tiers, facts, limit, counts, steps)
         for i in range(last - first):
             near[first + i] = chosen >> i & ONE
