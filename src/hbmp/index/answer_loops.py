@@ -1,4 +1,4 @@
-"""From heaps of sort keys to results, with the items of equal codes. Importing it takes numba.
+"""From queries to results in one call, with the items of equal codes. Importing it takes numba.
 
 `index.grouped` does the same with arrays, for sets that are searched without compiled loops.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbmp.index.ball_loops import nearest_in_balls
 from hbmp.index.intrinsics import loop, part
-from hbmp.index.loops import HALF, LOW, MISSING, distance_of, sift
+from hbmp.index.list_loops import nearest_in_lists
+from hbmp.index.loops import HALF, LOW, MISSING, distance_of, nearest_in_order, prepared, sift
 
 
 @part
@@ -38,7 +40,37 @@ def _nearest_members(groups, row, starts, members, best):
 
 
 @loop
-def answer(heaps, starts, members, found, positions):
+def answer_in_order(words, order, at_once, vectors, offsets, starts, members, found, positions):
+    """The nearest of all codes: distances and positions (n, k)."""
+    heaps = np.full(found.shape, MISSING)
+    signs, sizes, planes, tiers, facts = prepared(vectors, offsets, len(words))
+    nearest_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once)
+    _answer(heaps, starts, members, found, positions)
+
+
+@loop
+def answer_in_balls(words, order, firsts, centres, radii, reaches, weights, mask, vectors, offsets, starts, members,
+                    found, positions):  # fmt: skip
+    """The nearest codes of balls: distances and positions (n, k)."""
+    heaps, visited = np.full(found.shape, MISSING), np.zeros(len(found), np.int64)
+    signs, sizes, planes, tiers, facts = prepared(vectors, offsets, len(words))
+    nearest_in_balls(words, order, firsts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
+                     heaps, visited)  # fmt: skip
+    _answer(heaps, starts, members, found, positions)
+
+
+@loop
+def answer_in_lists(words, order, firsts, centroids, inverse, n_probe, vectors, offsets, starts, members, found,
+                    positions):  # fmt: skip
+    """The nearest codes of inverted lists: distances and positions (n, k)."""
+    heaps = np.full(found.shape, MISSING)
+    signs, sizes, planes, tiers, facts = prepared(vectors, offsets, len(words))
+    nearest_in_lists(words, order, firsts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps)
+    _answer(heaps, starts, members, found, positions)
+
+
+@loop
+def _answer(heaps, starts, members, found, positions):
     """Distances and positions (n, k) from heaps of codes; `starts` of groups are empty where no code repeats."""
     number = np.empty(1, np.float32)
     bits = number.view(np.uint32)

@@ -6,7 +6,8 @@
 
 A code of a ball agrees with s in at most h of the masked bits in which c and s differ. Without the dearest h of them, a
 ball is at least Σ_j max(0, |(c ⊕ s) ∧ mask ∧ G_j| - h) steps away. Queries whose sizes are about proportional to w, as
-those of signs are, have a closer bound by the triangle inequality: Σ_k a_k [c_k ≠ s_k] - r max_k a_k / w_k.
+those of signs are, have a closer bound by the triangle inequality: Σ_k a_k [c_k ≠ s_k] - r max_k a_k / w_k. There the
+sum over a centre is rounded down by levels of its own, the shades: finer ones than those that bound single codes.
 """
 
 from __future__ import annotations
@@ -133,10 +134,11 @@ def _shade(row, sizes, shades, scales):
     for plane in range(shades.shape[1]):
         for word in range(shades.shape[2]):
             shades[row, plane, word] = ZERO
-    n_shades = 3 if most - least <= most / 3 else SHADES
-    unit = max(most - least, 1e-3 * most) / ((1 << n_shades) - 1) if n_shades == 3 else most / ((1 << SHADES) - 1)
+    n_shades, unit = SHADES, most / ((1 << SHADES) - 1)
+    if most - least <= most / 3:
+        n_shades, unit = 3, (most - least) / 7
     if most - least <= _EQUAL * most:
-        unit, n_shades = least, 0
+        n_shades, unit = 0, least
     scales[row, UNIT], scales[row, FLOOR], scales[row, N_SHADES] = unit, np.floor(least / unit), n_shades
     for bit in range(sizes.shape[1]):
         if sizes[row, bit] > 0:
@@ -230,7 +232,8 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
     for row in range(n_queries):
         closest[row] = _closest_ball(centres, mask, row, signs, tiers, counts)
         stretches[row] = _stretch(row, sizes, weights)
-        _shade(row, sizes, shades, scales)
+        if stretches[row] > 0:
+            _shade(row, sizes, shades, scales)
     # The first turn takes the closest ball of each query, each further turn a tile of balls.
     for turn in range(1 + np.int64((n_balls + _TILE - ONE) // _TILE)):
         for row in range(n_queries):
@@ -267,7 +270,8 @@ def near_balls(centres, radii, reaches, weights, mask, signs, sizes, planes, tie
     """Mark the balls that may hold a code within a radius of one query."""
     counts, steps, stretch = np.empty(_TILE, np.uint64), np.empty(_TILE, np.uint64), _stretch(row, sizes, weights)
     shades, scales = np.empty((row + 1, 1 + SHADES, len(centres)), np.uint64), np.empty((row + 1, N_SCALES))
-    _shade(row, sizes, shades, scales)
+    if stretch > 0:
+        _shade(row, sizes, shades, scales)
     limit = limit_at(radius, row, facts, 1.0)
     for first in range(ZERO, np.uint64(len(radii)), _TILE):
         last = min(np.uint64(len(radii)), first + _TILE)

@@ -32,9 +32,19 @@ _WHOLE = np.uint64(31)  # codes less one that an unrolled loop takes at a time
 LOW, _TOP = np.uint64(0xFFFFFFFF), np.uint32(1 << 31)
 
 
+@loop
+def prepared(vectors, offsets, n_words):
+    """Signs, sizes, planes, tiers and facts of each query from α∘q (n, ≤ 64 W) and Σ α_k |q_k| (n,)."""
+    n_queries = len(vectors)
+    signs, sizes = np.zeros((n_queries, n_words), np.uint64), np.zeros((n_queries, 64 * n_words))
+    planes = np.empty((n_queries, PLANES, n_words), np.uint64)
+    tiers, facts = np.empty((n_queries, TIERS, n_words), np.uint64), np.empty((n_queries, N_FACTS))
+    _prepare(vectors, offsets, signs, sizes, planes, tiers, facts)
+    return signs, sizes, planes, tiers, facts
+
+
 @step
-def prepare(vectors, offsets, signs, sizes, planes, tiers, facts):
-    """Signs, sizes, planes, tiers and facts of each query from α∘q (n, bits) and Σ α_k |q_k| (n,)."""
+def _prepare(vectors, offsets, signs, sizes, planes, tiers, facts):
     for row in range(len(vectors)):
         total, most, least = 0.0, 0.0, np.inf
         for bit in range(vectors.shape[1]):
