@@ -195,7 +195,7 @@ def test_balls_rule_codes_out_and_are_left_where_they_do_not(monkeypatch):
         assert (len(found) > 1) == pays
         if pays:
             batch = hbmp.index.QueryBatch.prepare(codes[:50], index.bit_weights)
-            _, visited = counting._nearest(found, counting.prepare(batch, 1), 3)
+            _, visited = counting._nearest_in_balls(found, batch, 3)
             assert visited.mean() < 0.3 * len(codes)
             np.testing.assert_array_equal(np.sort(found.order), np.arange(len(codes)))
 

@@ -23,7 +23,6 @@ from hbmp.index.loops import (
     N_FAST,
     NO_LIMIT,
     ONE,
-    ROOM,
     THREE,
     TIERS,
     ZERO,
@@ -40,7 +39,7 @@ SHADES = 5
 UNIT, FLOOR, N_SHADES, N_SCALES = range(4)  # columns of `scales`
 
 _LOW = np.uint64(0xFFFFFFFF)
-_TILE = np.uint64(64)  # balls that are bounded at a time; their codes stay in the cache while all queries pass
+TILE = np.uint64(64)  # balls that are bounded at a time; their codes stay in the cache while all queries pass
 _ALIKE = 1.2  # how much larger the reaches may become for a query whose sizes are not proportional to the weights
 _EQUAL = 0.005  # share of the largest size; sizes that differ by less count as equal
 _ROUNDED = 1 + 1e-6  # covers the rounding of reaches
@@ -208,26 +207,11 @@ def _near_by_radius(first, last, row, centres, radii, mask, signs, tiers, facts,
     return chosen
 
 
-@loop
-def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
-                     heaps, visited):  # fmt: skip
-    """Fill the heaps (n, k) of all queries with the nearest codes: the closest ball first, then all that are near."""
-    n_balls, n_queries = np.uint64(len(radii)), len(heaps)
-    limits, bounds, number = np.full((n_queries, 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    counts, steps, closest = np.empty(n_balls, np.uint64), np.empty(_TILE, np.uint64), np.empty(n_queries, np.uint64)
-    stretches, seen, bits = np.empty(n_queries), np.full(n_queries, MISSING), number.view(np.uint32)
-    # Balls whose codes differ in dear bits are ruled out by the first levels, others by levels that are chosen anew.
-    first_tiers, first_facts, first_limits = tiers.copy(), facts.copy(), limits.copy()
-    shades, scales = np.empty((n_queries, 1 + SHADES, len(centres)), np.uint64), np.empty((n_queries, N_SCALES))
-    _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
-                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, shades, scales,
-                 first_tiers, first_facts, first_limits)  # fmt: skip
-
-
 @step
-def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
+def visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
                  heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, shades, scales,
                  first_tiers, first_facts, first_limits):  # fmt: skip
+    """Fill the heaps (n, k) of all queries with the nearest codes: the closest ball first, then all that are near."""
     n_balls, n_queries = np.uint64(len(radii)), len(heaps)
     for row in range(n_queries):
         closest[row] = _closest_ball(centres, mask, row, signs, tiers, counts)
@@ -235,7 +219,7 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
         if stretches[row] > 0:
             _shade(row, sizes, shades, scales)
     # The first turn takes the closest ball of each query, each further turn a tile of balls.
-    for turn in range(1 + np.int64((n_balls + _TILE - ONE) // _TILE)):
+    for turn in range(1 + np.int64((n_balls + TILE - ONE) // TILE)):
         for row in range(n_queries):
             if heaps[row, 0] != seen[row]:
                 seen[row] = heaps[row, 0]
@@ -243,8 +227,8 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
                 set_limits(heaps[row, 0], row, first_facts, first_limits, number, bits)
             first, chosen = closest[row], ONE
             if turn > 0:
-                first = np.uint64(turn - 1) * _TILE
-                last = min(n_balls, first + _TILE)
+                first = np.uint64(turn - 1) * TILE
+                last = min(n_balls, first + TILE)
                 if stretches[row] > 0:
                     kth = distance_of(heaps[row, 0], number, bits) if heaps[row, 0] != MISSING else np.inf
                     chosen = _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretches[row],
@@ -268,13 +252,13 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
 @loop
 def near_balls(centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts, radius, row, near):
     """Mark the balls that may hold a code within a radius of one query."""
-    counts, steps, stretch = np.empty(_TILE, np.uint64), np.empty(_TILE, np.uint64), _stretch(row, sizes, weights)
+    counts, steps, stretch = np.empty(TILE, np.uint64), np.empty(TILE, np.uint64), _stretch(row, sizes, weights)
     shades, scales = np.empty((row + 1, 1 + SHADES, len(centres)), np.uint64), np.empty((row + 1, N_SCALES))
     if stretch > 0:
         _shade(row, sizes, shades, scales)
     limit = limit_at(radius, row, facts, 1.0)
-    for first in range(ZERO, np.uint64(len(radii)), _TILE):
-        last = min(np.uint64(len(radii)), first + _TILE)
+    for first in range(ZERO, np.uint64(len(radii)), TILE):
+        last = min(np.uint64(len(radii)), first + TILE)
         if stretch > 0:
             chosen = _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretch, facts, radius,
                                     steps)  # fmt: skip

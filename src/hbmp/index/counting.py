@@ -7,9 +7,7 @@ segments and installations without numba are searched by `index.scan` alone.
 from __future__ import annotations
 
 import functools
-import itertools
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,13 +80,13 @@ class CountedCodes:
 
         k is at most the number of codes.
         """
-        from hbmp.index.answer_loops import answer_in_balls, answer_in_order
+        from hbmp.index.answer_loops import answer_in_order
 
         balls = self._balls_for(batch)
-        if len(balls.order) == 0:
-            arguments = balls.words, balls.order, _codes_at_once(balls)
-            return _answers(answer_in_order, arguments, balls.words.size, batch, k, groups)
-        return _answers(answer_in_balls, _fields(balls), balls.words.size, batch, k, groups)
+        if len(balls.order):
+            return _nearest_in_balls(balls, batch, k, groups)[0]
+        at_once = max(128, _BYTES_AT_ONCE // (8 * len(balls.words)))
+        return _answers(answer_in_order, (balls.words, balls.order, at_once), balls.words.size, batch, k, groups)
 
     def within(self, batch: QueryBatch, radii: NDArray[np.float64]) -> list[NDArray[np.uint64]]:
         """Sorted keys of every code within each query's radius."""
@@ -130,21 +128,15 @@ def prepare(batch: QueryBatch, n_words: int) -> Prepared:
     return Prepared(*loops.prepared(np.ascontiguousarray(batch.vectors), batch.offsets, n_words))
 
 
-def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Heaps (n, k) of keys, and how many codes were counted for each query."""
-    from hbmp.index import ball_loops, loops
+def _nearest_in_balls(
+    balls: Balls, batch: QueryBatch, k: int, groups: Groups | None = None
+) -> tuple[Results, NDArray[np.int64]]:
+    """Results (n, k), and how many codes were looked at for each query."""
+    from hbmp.index.answer_loops import answer_in_balls
 
-    n_queries = len(queries.facts)
-    heaps, visited = np.full((n_queries, k), _MISSING, np.uint64), np.zeros(n_queries, np.int64)
-    if len(balls.order) == 0:
-        loops.nearest_in_order(balls.words, balls.order, *queries, heaps, _codes_at_once(balls))
-    else:
-        ball_loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
-    return heaps, visited
-
-
-def _codes_at_once(balls: Balls) -> int:
-    return max(128, _BYTES_AT_ONCE // (8 * len(balls.words)))
+    visited = np.zeros(len(batch), np.int64)
+    n_counted = balls.words.size
+    return _answers(answer_in_balls, _fields(balls), n_counted, batch, k, groups, visited), visited
 
 
 def _within(balls: Balls, queries: Prepared, row: int, radius: float) -> NDArray[np.uint64]:
@@ -191,35 +183,45 @@ def _balls_that_pay(single: Balls, batch: QueryBatch) -> Balls:
     trial = QueryBatch(vectors, np.full(len(vectors), sizes.sum()), None)
     if not suits(trial):
         return single
-    _, visited = _nearest(balls, prepare(trial, len(words)), min(10, words.shape[1]))
+    _, visited = _nearest_in_balls(balls, trial, min(10, words.shape[1]))
     return balls if visited.mean() <= _MOST_VISITED * words.shape[1] else single
 
 
 def _answers(
-    loop: Any, arguments: tuple[Any, ...], n_counted: int, batch: QueryBatch, k: int, groups: Groups | None
+    loop: Any,
+    arguments: tuple[Any, ...],
+    n_counted: int,
+    batch: QueryBatch,
+    k: int,
+    groups: Groups | None,
+    *counts: NDArray[np.int64],
 ) -> Results:
-    """Results (n, k) of one of `index.answer_loops`, which counts so many words for each query."""
+    """Results (n, k) of one of `index.answer_loops`, which counts so many words for each query, and its own counts."""
     found, positions = np.empty((len(batch), k), np.float32), np.empty((len(batch), k), np.int64)
     starts, members = (_NO_STARTS, _NO_MEMBERS) if groups is None else (groups.starts, groups.members)
     # Contiguous, because numba compiles the loops once more for any other layout.
-    vectors, offsets = np.ascontiguousarray(batch.vectors), batch.offsets
+    by_query = *counts, np.ascontiguousarray(batch.vectors), batch.offsets
 
-    def search(some: slice) -> None:
-        loop(*arguments, vectors[some], offsets[some], starts, members, found[some], positions[some])
+    n_threads = _threads_for(n_counted, len(batch))
+    if n_threads == 1:
+        loop(*arguments, *by_query, starts, members, found, positions)
+        return found, positions
 
-    _in_threads(search, n_counted, len(batch))
+    def search(first: int, last: int) -> None:
+        own = (part[first:last] for part in by_query)
+        loop(*arguments, *own, starts, members, found[first:last], positions[first:last])
+
+    limits = np.linspace(0, len(batch), n_threads + 1).astype(int)
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(search, limits[:-1], limits[1:]))
     return found, positions
 
 
-def _in_threads(search: Callable[[slice], None], n_counted: int, n_queries: int) -> None:
-    """Search for parts of the queries, by as many threads as FAISS may use, if there is enough to do."""
+def _threads_for(n_counted: int, n_queries: int) -> int:
+    """As many threads as FAISS may use, if there is enough to do."""
+    most = min(n_queries, n_counted * n_queries // _WORK_PER_THREAD)
+    if most <= 1:
+        return 1
     import faiss
 
-    most = min(n_queries, n_counted * n_queries // _WORK_PER_THREAD)
-    n_threads = min(most, faiss.omp_get_max_threads()) if most > 1 else 1
-    if n_threads <= 1:
-        search(slice(0, n_queries))
-        return
-    limits = np.linspace(0, n_queries, n_threads + 1).astype(int)
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(search, (slice(first, last) for first, last in itertools.pairwise(limits))))
+    return max(1, min(most, faiss.omp_get_max_threads()))

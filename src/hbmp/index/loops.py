@@ -365,16 +365,9 @@ def visit(words, order, start, last, row, signs, sizes, planes, facts, heaps, li
         start = next_near(words, end, last, row, signs, planes, many, limits[row, 0], bounds)
 
 
-@loop
-def nearest_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once):
-    """Fill the heaps (n, k) of all queries with the nearest of all codes, `at_once` codes after the other."""
-    limits, bounds, number = np.full((len(heaps), 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    _visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, np.uint64(at_once), limits, bounds, number,
-                    number.view(np.uint32))  # fmt: skip
-
-
 @step
-def _visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once, limits, bounds, number, bits):
+def visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once, limits, bounds, number, bits):
+    """Fill the heaps (n, k) of all queries with the nearest of all codes, `at_once` codes after the other."""
     n_items = np.uint64(words.shape[1])
     for first in range(ZERO, n_items, at_once):
         last = min(n_items, first + at_once)
