@@ -195,7 +195,7 @@ def test_balls_rule_codes_out_and_are_left_where_they_do_not(monkeypatch):
         assert (len(found) > 1) == pays
         if pays:
             batch = hbmp.index.QueryBatch.prepare(codes[:50], index.bit_weights)
-            _, visited = counting._nearest(found, counting.prepare(batch, 1), 3)
+            _, visited = counting._nearest_in_balls(found, batch, 3)
             assert visited.mean() < 0.3 * len(codes)
             np.testing.assert_array_equal(np.sort(found.order), np.arange(len(codes)))
 
@@ -215,6 +215,31 @@ def test_a_ball_holds_its_codes_within_its_radius_and_its_reach():
     for ball in range(len(found)):
         assert found.radii[ball] == differing[owner == ball].max()
         np.testing.assert_allclose(found.reaches[ball], weighted[owner == ball].max(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_bits", [40, 64, 128, 250])
+@pytest.mark.parametrize("spread", [0.0, 0.1, 0.9])
+def test_balls_near_a_query_are_those_of_the_triangle_inequality(n_bits, spread, monkeypatch):
+    from hbmp.index import ball_loops
+
+    rng = np.random.default_rng(n_bits)
+    codes, weights = rng.choice(SIGNS, (600, n_bits)), rng.uniform(1 - spread, 1 + spread, n_bits)
+    monkeypatch.setattr(balls, "_CODES_PER_CENTRE", 12)
+    batch = hbmp.index.QueryBatch.prepare(rng.choice(SIGNS, (5, n_bits)), weights).weighted()
+    found = balls.Balls.around_centres(balls.as_words(hamming.pack(codes)), batch.vectors)
+    queries = counting.prepare(batch, len(found.words))
+    centres = hamming.unpack(np.ascontiguousarray(found.centres.T).view(np.uint8), 64 * len(found.words))[:, :n_bits]
+    for row, vector in enumerate(batch.vectors[:, :n_bits]):
+        query = np.where(vector > 0, 1, -1).astype(np.int8)[None]
+        to_centres = hamming.distances(query, centres, weights)[0]
+        to_codes = hamming.distances(query, codes[found.order], weights)[0]
+        nearest = np.minimum.reduceat(to_codes, found.starts[:-1])
+        for radius in np.quantile(to_codes, [0.0, 0.01, 0.3]):
+            near = np.empty(len(found), bool)
+            spheres = found.centres, found.radii, found.reaches, found.weights, found.mask
+            ball_loops.near_balls(*spheres, *queries, float(radius), row, near)
+            assert near[nearest <= radius].all()
+            assert not near[0.9 * to_centres - found.reaches > radius * 1.001].any()
 
 
 def test_threads_share_a_batch_and_agree(monkeypatch):

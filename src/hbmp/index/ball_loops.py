@@ -6,7 +6,8 @@
 
 A code of a ball agrees with s in at most h of the masked bits in which c and s differ. Without the dearest h of them, a
 ball is at least Σ_j max(0, |(c ⊕ s) ∧ mask ∧ G_j| - h) steps away. Queries whose sizes are about proportional to w, as
-those of signs are, have a closer bound by the triangle inequality: Σ_k a_k [c_k ≠ s_k] - r max_k a_k / w_k.
+those of signs are, have a closer bound by the triangle inequality: Σ_k a_k [c_k ≠ s_k] - r max_k a_k / w_k. There the
+sum over a centre is rounded down by levels of its own, the shades: finer ones than those that bound single codes.
 """
 
 from __future__ import annotations
@@ -15,26 +16,32 @@ import numpy as np
 
 from hbmp.index.intrinsics import loop, lowest, ones, part, step
 from hbmp.index.loops import (
+    FOUR,
     HALF,
     MISSING,
     MOST,
     N_FAST,
     NO_LIMIT,
     ONE,
-    PLANES,
-    ROOM,
-    STEP,
+    THREE,
     TIERS,
     ZERO,
+    distance_of,
     grade_again,
     limit_at,
     set_limits,
+    steps_at,
+    three,
     visit,
 )
 
+SHADES = 5
+UNIT, FLOOR, N_SHADES, N_SCALES = range(4)  # columns of `scales`
+
 _LOW = np.uint64(0xFFFFFFFF)
-_TILE = np.uint64(64)  # balls that are bounded at a time; their codes stay in the cache while all queries pass
+TILE = np.uint64(64)  # balls that are bounded at a time; their codes stay in the cache while all queries pass
 _ALIKE = 1.2  # how much larger the reaches may become for a query whose sizes are not proportional to the weights
+_EQUAL = 0.005  # share of the largest size; sizes that differ by less count as equal
 _ROUNDED = 1 + 1e-6  # covers the rounding of reaches
 
 
@@ -116,19 +123,53 @@ def _stretch(row, sizes, weights):
     return most if most * whole <= _ALIKE * total else 0.0
 
 
+@step
+def _shade(row, sizes, shades, scales):
+    """Levels of one query for the distances of centres: every bit in use counts FLOOR steps, and shades add to that."""
+    most, least = 0.0, np.inf
+    for bit in range(sizes.shape[1]):
+        if sizes[row, bit] > 0:
+            most, least = max(most, sizes[row, bit]), min(least, sizes[row, bit])
+    for plane in range(shades.shape[1]):
+        for word in range(shades.shape[2]):
+            shades[row, plane, word] = ZERO
+    n_shades, unit = SHADES, most / ((1 << SHADES) - 1)
+    if most - least <= most / 3:
+        n_shades, unit = 3, (most - least) / 7
+    if most - least <= _EQUAL * most:
+        n_shades, unit = 0, least
+    scales[row, UNIT], scales[row, FLOOR], scales[row, N_SHADES] = unit, np.floor(least / unit), n_shades
+    for bit in range(sizes.shape[1]):
+        if sizes[row, bit] > 0:
+            place, word = np.uint64(bit & 63), bit >> 6
+            shades[row, 0, word] |= ONE << place
+            level = np.uint64(min(sizes[row, bit] / unit - scales[row, FLOOR], (1 << n_shades) - 1.0))
+            for plane in range(SHADES):
+                shades[row, 1 + plane, word] |= (level >> np.uint64(plane) & ONE) << place
+
+
 @part
-def _steps_by_reach(first, last, row, centres, reaches, signs, planes, n_planes, unit, counts, steps):
-    """Fine steps to the nearest possible code of some balls, by their reaches in steps of `unit`."""
+def _steps_to_centres(first, last, row, centres, signs, shades, scales, steps):
+    """Steps from the query to the centres of some balls, rounded down."""
+    floor, n_shades = np.uint64(scales[row, FLOOR]), scales[row, N_SHADES]
     for i in range(last - first):
         steps[i] = ZERO
-    for plane in range(n_planes):
-        for word in range(ZERO, np.uint64(centres.shape[0])):
-            _count(centres, word, first, last, signs[row, word], planes[row, plane, word], word == ZERO, counts)
-        for i in range(last - first):
-            steps[i] = (steps[i] << ONE) + counts[i]
-    for i in range(last - first):
-        most = np.uint64(min(reaches[first + i] * unit * _ROUNDED + 1e-3, 1e15))
-        steps[i] = max(steps[i], most) - most
+    for word in range(np.uint64(centres.shape[0])):
+        sign, used = signs[row, word], shades[row, 0, word]
+        low, middle, high = shades[row, 1, word], shades[row, 2, word], shades[row, 3, word]
+        if n_shades == 0:
+            for i in range(last - first):
+                steps[i] += ones((centres[word, first + i] ^ sign) & used)
+        elif n_shades == 3:
+            for i in range(last - first):
+                left = centres[word, first + i] ^ sign
+                steps[i] += ones(left & used) * floor + three(left, high, middle, low)
+        else:
+            fourth, fifth = shades[row, 4, word], shades[row, 5, word]
+            for i in range(last - first):
+                left = centres[word, first + i] ^ sign
+                more = (ones(left & fifth) << FOUR) + (ones(left & fourth) << THREE)
+                steps[i] += ones(left & used) * floor + more + three(left, high, middle, low)
 
 
 @part
@@ -145,47 +186,40 @@ def _steps_by_radius(first, last, row, centres, radii, mask, signs, tiers, n_tie
 
 
 @part
-def _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts, stretch, limits, counts,
-                steps):  # fmt: skip
-    """A bit for each of at most 64 balls: whether it may hold a code within the limits."""
-    many, limit = facts[row, N_FAST] > 1, limits[row, 1 if stretch > 0 else 0]
-    if stretch > 0:
-        n_planes, unit = PLANES if many else 1, stretch * (8.0 if many else 1.0) / facts[row, STEP]
-        _steps_by_reach(first, last, row, centres, reaches, signs, planes, n_planes, unit, counts, steps)
-    else:
-        n_tiers = TIERS if many else 1
-        _steps_by_radius(first, last, row, centres, radii, mask, signs, tiers, n_tiers, counts, steps)
+def _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretch, facts, distance, steps):
+    """A bit for each of at most 64 balls: whether, by its reach, it may hold a code within a distance."""
+    _steps_to_centres(first, last, row, centres, signs, shades, scales, steps)
+    limit, factor = steps_at(distance, row, facts, scales[row, UNIT]), stretch * _ROUNDED / scales[row, UNIT]
+    chosen = ZERO
+    for i in range(last - first):
+        chosen |= ONE << i if np.float64(steps[i]) <= limit + reaches[first + i] * factor else ZERO
+    return chosen
+
+
+@part
+def _near_by_radius(first, last, row, centres, radii, mask, signs, tiers, facts, limit, counts, steps):
+    """A bit for each of at most 64 balls: whether, by its radius, it may hold a code within a limit."""
+    _steps_by_radius(first, last, row, centres, radii, mask, signs, tiers, TIERS if facts[row, N_FAST] > 1 else 1,
+                     counts, steps)  # fmt: skip
     chosen = ZERO
     for i in range(last - first):
         chosen |= ONE << i if steps[i] <= limit else ZERO
     return chosen
 
 
-@loop
-def nearest_in_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
-                     heaps, visited):  # fmt: skip
-    """Fill the heaps (n, k) of all queries with the nearest codes: the closest ball first, then all that are near."""
-    n_balls, n_queries = np.uint64(len(radii)), len(heaps)
-    limits, bounds, number = np.full((n_queries, 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    counts, steps, closest = np.empty(n_balls, np.uint64), np.empty(_TILE, np.uint64), np.empty(n_queries, np.uint64)
-    stretches, seen, bits = np.empty(n_queries), np.full(n_queries, MISSING), number.view(np.uint32)
-    # Balls whose codes differ in dear bits are ruled out by the first levels, others by levels that are chosen anew.
-    first_planes, first_tiers, first_facts, first_limits = planes.copy(), tiers.copy(), facts.copy(), limits.copy()
-    _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
-                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
-                 first_tiers, first_facts, first_limits)  # fmt: skip
-
-
 @step
-def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
-                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, first_planes,
+def visit_balls(words, order, starts, centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts,
+                 heaps, visited, limits, bounds, number, bits, counts, steps, closest, stretches, seen, shades, scales,
                  first_tiers, first_facts, first_limits):  # fmt: skip
+    """Fill the heaps (n, k) of all queries with the nearest codes: the closest ball first, then all that are near."""
     n_balls, n_queries = np.uint64(len(radii)), len(heaps)
     for row in range(n_queries):
         closest[row] = _closest_ball(centres, mask, row, signs, tiers, counts)
         stretches[row] = _stretch(row, sizes, weights)
+        if stretches[row] > 0:
+            _shade(row, sizes, shades, scales)
     # The first turn takes the closest ball of each query, each further turn a tile of balls.
-    for turn in range(1 + np.int64((n_balls + _TILE - ONE) // _TILE)):
+    for turn in range(1 + np.int64((n_balls + TILE - ONE) // TILE)):
         for row in range(n_queries):
             if heaps[row, 0] != seen[row]:
                 seen[row] = heaps[row, 0]
@@ -193,14 +227,18 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
                 set_limits(heaps[row, 0], row, first_facts, first_limits, number, bits)
             first, chosen = closest[row], ONE
             if turn > 0:
-                first = np.uint64(turn - 1) * _TILE
-                last = min(n_balls, first + _TILE)
-                chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts,
-                                     stretches[row], limits, counts, steps)  # fmt: skip
-                if chosen != ZERO and facts[row, MOST] < first_facts[row, MOST]:
-                    chosen &= _near_balls(first, last, row, centres, radii, reaches, mask, signs, first_planes,
-                                          first_tiers, first_facts, stretches[row], first_limits, counts,
-                                          steps)  # fmt: skip
+                first = np.uint64(turn - 1) * TILE
+                last = min(n_balls, first + TILE)
+                if stretches[row] > 0:
+                    kth = distance_of(heaps[row, 0], number, bits) if heaps[row, 0] != MISSING else np.inf
+                    chosen = _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretches[row],
+                                            facts, kth, steps)  # fmt: skip
+                else:
+                    chosen = _near_by_radius(first, last, row, centres, radii, mask, signs, tiers, facts,
+                                             limits[row, 0], counts, steps)  # fmt: skip
+                    if chosen != ZERO and facts[row, MOST] < first_facts[row, MOST]:
+                        chosen &= _near_by_radius(first, last, row, centres, radii, mask, signs, first_tiers,
+                                                  first_facts, first_limits[row, 0], counts, steps)  # fmt: skip
             while chosen != ZERO:
                 ball = first + lowest(chosen)
                 chosen &= chosen - ONE
@@ -214,13 +252,17 @@ def _visit_balls(words, order, starts, centres, radii, reaches, weights, mask, s
 @loop
 def near_balls(centres, radii, reaches, weights, mask, signs, sizes, planes, tiers, facts, radius, row, near):
     """Mark the balls that may hold a code within a radius of one query."""
-    counts, steps, limits = np.empty(_TILE, np.uint64), np.empty(_TILE, np.uint64), np.empty((row + 1, 2), np.uint64)
-    limits[row, 0] = limit_at(radius, row, facts, 1.0)
-    limits[row, 1] = limit_at(radius, row, facts, 8.0 if facts[row, N_FAST] > 1 else 1.0)
-    stretch = _stretch(row, sizes, weights)
-    for first in range(ZERO, np.uint64(len(radii)), _TILE):
-        last = min(np.uint64(len(radii)), first + _TILE)
-        chosen = _near_balls(first, last, row, centres, radii, reaches, mask, signs, planes, tiers, facts, stretch,
-                             limits, counts, steps)  # fmt: skip
+    counts, steps, stretch = np.empty(TILE, np.uint64), np.empty(TILE, np.uint64), _stretch(row, sizes, weights)
+    shades, scales = np.empty((row + 1, 1 + SHADES, len(centres)), np.uint64), np.empty((row + 1, N_SCALES))
+    if stretch > 0:
+        _shade(row, sizes, shades, scales)
+    limit = limit_at(radius, row, facts, 1.0)
+    for first in range(ZERO, np.uint64(len(radii)), TILE):
+        last = min(np.uint64(len(radii)), first + TILE)
+        if stretch > 0:
+            chosen = _near_by_reach(first, last, row, centres, reaches, signs, shades, scales, stretch, facts, radius,
+                                    steps)  # fmt: skip
+        else:
+            chosen = _near_by_radius(first, last, row, centres, radii, mask, signs, tiers, facts, limit, counts, steps)
         for i in range(last - first):
             near[first + i] = chosen >> i & ONE

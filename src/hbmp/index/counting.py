@@ -7,9 +7,7 @@ segments and installations without numba are searched by `index.scan` alone.
 from __future__ import annotations
 
 import functools
-import itertools
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,10 +42,6 @@ class Prepared(NamedTuple):
     planes: NDArray[np.uint64]
     tiers: NDArray[np.uint64]
     facts: NDArray[np.float64]
-
-    def some(self, rows: slice) -> Prepared:
-        """Some of the queries."""
-        return Prepared(self.signs[rows], self.sizes[rows], self.planes[rows], self.tiers[rows], self.facts[rows])
 
 
 @functools.cache
@@ -86,8 +80,13 @@ class CountedCodes:
 
         k is at most the number of codes.
         """
-        queries, balls = prepare(batch, len(self._balls.words)), self._balls_for(batch)
-        return _answers(lambda some: _nearest(balls, queries.some(some), k)[0], balls.words.size, len(batch), k, groups)
+        from hbmp.index.answer_loops import answer_in_order
+
+        balls = self._balls_for(batch)
+        if len(balls.order):
+            return _nearest_in_balls(balls, batch, k, groups)[0]
+        at_once = max(128, _BYTES_AT_ONCE // (8 * len(balls.words)))
+        return _answers(answer_in_order, (balls.words, balls.order, at_once), balls.words.size, batch, k, groups)
 
     def within(self, batch: QueryBatch, radii: NDArray[np.float64]) -> list[NDArray[np.uint64]]:
         """Sorted keys of every code within each query's radius."""
@@ -116,51 +115,28 @@ def nearest_in_lists(
     groups: Groups | None,
 ) -> Results:
     """Distances and positions (n, k) of the nearest in inverted lists; `index.list_loops` names the arguments."""
-    from hbmp.index import list_loops
+    from hbmp.index.answer_loops import answer_in_lists
 
-    words, queries = layout[0], prepare(batch, len(layout[0]))
-
-    def search(some: slice) -> NDArray[np.uint64]:
-        heaps = np.full((some.stop - some.start, k), _MISSING, np.uint64)
-        list_loops.nearest_in_lists(*layout, centroids, inverse, n_probe, *queries.some(some), heaps)
-        return heaps
-
-    return _answers(search, words.size * n_probe // centroids.shape[1], len(batch), k, groups)
+    n_counted = layout[0].size * n_probe // centroids.shape[1]
+    return _answers(answer_in_lists, (*layout, centroids, inverse, n_probe), n_counted, batch, k, groups)
 
 
 def prepare(batch: QueryBatch, n_words: int) -> Prepared:
     """Signs, levels and tiers of the queries."""
     from hbmp.index import loops
 
-    n_queries, n_bits = batch.vectors.shape
-    vectors = batch.vectors
-    if n_bits < 64 * n_words:
-        vectors = np.zeros((n_queries, 64 * n_words))
-        vectors[:, :n_bits] = batch.vectors
-    # All contiguous, whatever their number: numba compiles the loops once more for any other layout.
-    queries = Prepared(
-        signs=np.zeros((n_queries, n_words), np.uint64),
-        sizes=np.empty(vectors.shape),
-        planes=np.empty((n_queries, loops.PLANES, n_words), np.uint64),
-        tiers=np.empty((n_queries, loops.TIERS, n_words), np.uint64),
-        facts=np.empty((n_queries, loops.N_FACTS)),
-    )
-    loops.prepare(vectors, batch.offsets, *queries)
-    return queries
+    return Prepared(*loops.prepared(np.ascontiguousarray(batch.vectors), batch.offsets, n_words))
 
 
-def _nearest(balls: Balls, queries: Prepared, k: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Heaps (n, k) of keys, and how many codes were counted for each query."""
-    from hbmp.index import ball_loops, loops
+def _nearest_in_balls(
+    balls: Balls, batch: QueryBatch, k: int, groups: Groups | None = None
+) -> tuple[Results, NDArray[np.int64]]:
+    """Results (n, k), and how many codes were looked at for each query."""
+    from hbmp.index.answer_loops import answer_in_balls
 
-    n_queries = len(queries.facts)
-    heaps, visited = np.full((n_queries, k), _MISSING, np.uint64), np.zeros(n_queries, np.int64)
-    if len(balls.order) == 0:
-        at_once = _BYTES_AT_ONCE // (8 * len(balls.words))
-        loops.nearest_in_order(balls.words, balls.order, *queries, heaps, max(128, at_once))
-    else:
-        ball_loops.nearest_in_balls(*_fields(balls), *queries, heaps, visited)
-    return heaps, visited
+    visited = np.zeros(len(batch), np.int64)
+    n_counted = balls.words.size
+    return _answers(answer_in_balls, _fields(balls), n_counted, batch, k, groups, visited), visited
 
 
 def _within(balls: Balls, queries: Prepared, row: int, radius: float) -> NDArray[np.uint64]:
@@ -207,31 +183,45 @@ def _balls_that_pay(single: Balls, batch: QueryBatch) -> Balls:
     trial = QueryBatch(vectors, np.full(len(vectors), sizes.sum()), None)
     if not suits(trial):
         return single
-    _, visited = _nearest(balls, prepare(trial, len(words)), min(10, words.shape[1]))
+    _, visited = _nearest_in_balls(balls, trial, min(10, words.shape[1]))
     return balls if visited.mean() <= _MOST_VISITED * words.shape[1] else single
 
 
 def _answers(
-    search: Callable[[slice], NDArray[np.uint64]], n_counted: int, n_queries: int, k: int, groups: Groups | None
+    loop: Any,
+    arguments: tuple[Any, ...],
+    n_counted: int,
+    batch: QueryBatch,
+    k: int,
+    groups: Groups | None,
+    *counts: NDArray[np.int64],
 ) -> Results:
-    """Results (n, k) from the heaps that `search` fills for parts of the queries; each counts so many words."""
-    from hbmp.index.answer_loops import answer
-
-    found, positions = np.empty((n_queries, k), np.float32), np.empty((n_queries, k), np.int64)
+    """Results (n, k) of one of `index.answer_loops`, which counts so many words for each query, and its own counts."""
+    found, positions = np.empty((len(batch), k), np.float32), np.empty((len(batch), k), np.int64)
     starts, members = (_NO_STARTS, _NO_MEMBERS) if groups is None else (groups.starts, groups.members)
-    _in_threads(lambda some: answer(search(some), starts, members, found[some], positions[some]), n_counted, n_queries)
+    # Contiguous, because numba compiles the loops once more for any other layout.
+    by_query = *counts, np.ascontiguousarray(batch.vectors), batch.offsets
+
+    n_threads = _threads_for(n_counted, len(batch))
+    if n_threads == 1:
+        loop(*arguments, *by_query, starts, members, found, positions)
+        return found, positions
+
+    def search(first: int, last: int) -> None:
+        own = (part[first:last] for part in by_query)
+        loop(*arguments, *own, starts, members, found[first:last], positions[first:last])
+
+    limits = np.linspace(0, len(batch), n_threads + 1).astype(int)
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(search, limits[:-1], limits[1:]))
     return found, positions
 
 
-def _in_threads(search: Callable[[slice], None], n_counted: int, n_queries: int) -> None:
-    """Search for parts of the queries, by as many threads as FAISS may use, if there is enough to do."""
+def _threads_for(n_counted: int, n_queries: int) -> int:
+    """As many threads as FAISS may use, if there is enough to do."""
+    most = min(n_queries, n_counted * n_queries // _WORK_PER_THREAD)
+    if most <= 1:
+        return 1
     import faiss
 
-    most = min(n_queries, n_counted * n_queries // _WORK_PER_THREAD)
-    n_threads = min(most, faiss.omp_get_max_threads()) if most > 1 else 1
-    if n_threads == 1:
-        search(slice(0, n_queries))
-        return
-    limits = np.linspace(0, n_queries, n_threads + 1).astype(int)
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(search, (slice(first, last) for first, last in itertools.pairwise(limits))))
+    return max(1, min(most, faiss.omp_get_max_threads()))

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbmp.index.intrinsics import loop, step
-from hbmp.index.loops import MISSING, NO_LIMIT, ONE, ROOM, grade_again, visit
+from hbmp.index.intrinsics import step
+from hbmp.index.loops import MISSING, ONE, grade_again, visit
 
 _HALVINGS = 16  # of the range of products; nearer ones count as equal
 
@@ -47,19 +47,10 @@ def _multiply(row, centroids, inverse, signs, sizes, products):
             products[i] += factor * centroids[bit, i]
 
 
-@loop
-def nearest_in_lists(words, order, starts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps):
-    """Fill the heaps (n, k) of all queries with the nearest codes of their own `n_probe` lists."""
-    limits, bounds, number = np.full((len(heaps), 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    products = np.empty(centroids.shape[1], np.float32)
-    _visit_lists(words, order, starts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps, limits,
-                 bounds, number, number.view(np.uint32), products)  # fmt: skip
-
-
 @step
-def _visit_lists(words, order, starts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps, limits,
+def visit_lists(words, order, starts, centroids, inverse, n_probe, signs, sizes, planes, tiers, facts, heaps, limits,
                  bounds, number, bits, products):  # fmt: skip
-    """The nearest list of each query first, then the others that it probes as they come."""
+    """Fill the heaps (n, k) from the nearest list of each query first, then the others that it probes as they come."""
     for row in range(len(heaps)):
         _multiply(row, centroids, inverse, signs, sizes, products)
         least, best, seen, left = _least_of(products, n_probe), np.argmax(products), MISSING, n_probe

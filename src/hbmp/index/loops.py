@@ -32,9 +32,19 @@ _WHOLE = np.uint64(31)  # codes less one that an unrolled loop takes at a time
 LOW, _TOP = np.uint64(0xFFFFFFFF), np.uint32(1 << 31)
 
 
+@loop
+def prepared(vectors, offsets, n_words):
+    """Signs, sizes, planes, tiers and facts of each query from α∘q (n, ≤ 64 W) and Σ α_k |q_k| (n,)."""
+    n_queries = len(vectors)
+    signs, sizes = np.zeros((n_queries, n_words), np.uint64), np.zeros((n_queries, 64 * n_words))
+    planes = np.empty((n_queries, PLANES, n_words), np.uint64)
+    tiers, facts = np.empty((n_queries, TIERS, n_words), np.uint64), np.empty((n_queries, N_FACTS))
+    _prepare(vectors, offsets, signs, sizes, planes, tiers, facts)
+    return signs, sizes, planes, tiers, facts
+
+
 @step
-def prepare(vectors, offsets, signs, sizes, planes, tiers, facts):
-    """Signs, sizes, planes, tiers and facts of each query from α∘q (n, bits) and Σ α_k |q_k| (n,)."""
+def _prepare(vectors, offsets, signs, sizes, planes, tiers, facts):
     for row in range(len(vectors)):
         total, most, least = 0.0, 0.0, np.inf
         for bit in range(vectors.shape[1]):
@@ -112,17 +122,23 @@ def grade_for(row, distance, sizes, planes, tiers, facts):
 
 
 @part
+def steps_at(distance, row, facts, unit):
+    """The most steps of a unit that a code at this distance or nearer can have."""
+    slack = _SLACK * (facts[row, TOTAL] + abs(facts[row, BASE]) + abs(distance))
+    return (distance - facts[row, BASE] + slack) / unit + 1e-3
+
+
+@part
 def limit_at(distance, row, facts, parts):
     """The most steps / parts that a code at this distance or nearer can have."""
-    slack = _SLACK * (facts[row, TOTAL] + abs(facts[row, BASE]) + abs(distance))
-    steps = (distance - facts[row, BASE] + slack) * parts / facts[row, STEP] + 1e-3
+    steps = steps_at(distance, row, facts, facts[row, STEP] / parts)
     if steps < 0:
         return ZERO
     return np.uint64(steps) if steps < 1e18 else NO_LIMIT
 
 
 @part
-def _three(word, high, middle, low):
+def three(word, high, middle, low):
     """Steps of the bits set in a word."""
     return (ones(word & high) << TWO) + (ones(word & middle) << ONE) + ones(word & low)
 
@@ -174,22 +190,22 @@ def _next_near_by_three(words, start, last, row, signs, planes, limit, bounds):
         end, least = min(n_items, (start + min(last - start, CHUNK) + _WHOLE) & ~_WHOLE), NO_LIMIT
         if n_words == ONE:
             for i in range(start, end):
-                least = min(least, _three(words[0, i] ^ s0, a0, b0, c0))
+                least = min(least, three(words[0, i] ^ s0, a0, b0, c0))
         elif n_words == TWO:
             for i in range(start, end):
-                least = min(least, _three(words[0, i] ^ s0, a0, b0, c0) + _three(words[1, i] ^ s1, a1, b1, c1))
+                least = min(least, three(words[0, i] ^ s0, a0, b0, c0) + three(words[1, i] ^ s1, a1, b1, c1))
         elif n_words == FOUR:
             s2, a2, b2, c2 = signs[row, 1], planes[row, 0, 1], planes[row, 1, 1], planes[row, 2, 1]
             s3, a3, b3, c3 = signs[row, 2], planes[row, 0, 2], planes[row, 1, 2], planes[row, 2, 2]
             for i in range(start, end):
-                bound = _three(words[0, i] ^ s0, a0, b0, c0) + _three(words[1, i] ^ s2, a2, b2, c2)
-                bound += _three(words[2, i] ^ s3, a3, b3, c3) + _three(words[3, i] ^ s1, a1, b1, c1)
+                bound = three(words[0, i] ^ s0, a0, b0, c0) + three(words[1, i] ^ s2, a2, b2, c2)
+                bound += three(words[2, i] ^ s3, a3, b3, c3) + three(words[3, i] ^ s1, a1, b1, c1)
                 least = min(least, bound)
         else:
             for word in range(ZERO, end_word):
                 _add_three(words, word, start, end, row, signs, planes, word == ZERO, bounds)
             for i in range(start, end):
-                least = min(least, bounds[i - start] + _three(words[end_word, i] ^ s1, a1, b1, c1))
+                least = min(least, bounds[i - start] + three(words[end_word, i] ^ s1, a1, b1, c1))
         if least <= limit:
             return start
         start += CHUNK
@@ -214,11 +230,11 @@ def _add_three(words, word, first, last, row, signs, planes, fresh, bounds):
     if fresh:
         for i in range(first, last):
             left = words[word, i] ^ sign
-            bounds[i - first] = _three(left, high, middle, low)
+            bounds[i - first] = three(left, high, middle, low)
     else:
         for i in range(first, last):
             left = words[word, i] ^ sign
-            bounds[i - first] += _three(left, high, middle, low)
+            bounds[i - first] += three(left, high, middle, low)
 
 
 @part
@@ -242,8 +258,8 @@ def fine_bound(words, item, row, signs, planes, many):
     for word in range(words.shape[0]):
         left = words[word, item] ^ signs[row, word]
         if many:
-            steps = _three(left, planes[row, 0, word], planes[row, 1, word], planes[row, 2, word])
-            parts = _three(left, planes[row, 3, word], planes[row, 4, word], planes[row, 5, word])
+            steps = three(left, planes[row, 0, word], planes[row, 1, word], planes[row, 2, word])
+            parts = three(left, planes[row, 3, word], planes[row, 4, word], planes[row, 5, word])
             total += (steps << THREE) + parts
         else:
             total += ones(left & planes[row, 0, word])
@@ -349,16 +365,9 @@ def visit(words, order, start, last, row, signs, sizes, planes, facts, heaps, li
         start = next_near(words, end, last, row, signs, planes, many, limits[row, 0], bounds)
 
 
-@loop
-def nearest_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once):
-    """Fill the heaps (n, k) of all queries with the nearest of all codes, `at_once` codes after the other."""
-    limits, bounds, number = np.full((len(heaps), 2), NO_LIMIT), np.empty(ROOM, np.uint64), np.empty(1, np.float32)
-    _visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, np.uint64(at_once), limits, bounds, number,
-                    number.view(np.uint32))  # fmt: skip
-
-
 @step
-def _visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once, limits, bounds, number, bits):
+def visit_in_order(words, order, signs, sizes, planes, tiers, facts, heaps, at_once, limits, bounds, number, bits):
+    """Fill the heaps (n, k) of all queries with the nearest of all codes, `at_once` codes after the other."""
     n_items = np.uint64(words.shape[1])
     for first in range(ZERO, n_items, at_once):
         last = min(n_items, first + at_once)
