@@ -50,8 +50,8 @@ python benchmarks/suite.py page
 mAP covers the full ranking of the database, which holds the training rows and new rows; ties are averaged. "New rows \
 only" leaves the training rows out of the database. A multi-label row is relevant when it shares a label with the \
 query. The margin is the difference to the best other method in points. Methods that take one class per row have no \
-scores on multi-label sets, so that their means cover fewer sets. Fits ran on two Linux machines, whose rounding \
-differs.
+scores on multi-label sets, so that their means cover fewer sets. The fits ran on two Linux machines; rounding \
+differs between them.
 """
 MORE = """\
 ## More methods
