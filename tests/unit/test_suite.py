@@ -240,7 +240,8 @@ def test_the_page_of_detail_bits_shows_what_is_in_reach():
 
     lines, chosen = (detail_bits.read_lines(path) for path in (detail_frontier.RESULTS, detail_bits.RESULTS))
     shown = detail_bits.PAGE.read_text().split("<!-- frontier: begin -->")[1].split("<!-- frontier: end -->")[0]
-    assert shown.strip() == detail_frontier.table(lines, chosen, 64), "run `python benchmarks/detail_frontier.py page`"
+    content = detail_frontier.content(lines, chosen, 64)
+    assert shown.strip() == content, "run `python benchmarks/detail_frontier.py page`"
 
 
 def test_a_line_of_detail_bits_has_all_three_models(folder):
@@ -280,7 +281,12 @@ def test_what_detail_bits_could_reach_names_the_cheapest():
         {"set": "a", "bits": 8, "seed": 0, "details": m, "weight": weight, "map": level, "recall": recall, "first": 0.9}
         for weight, m, level, recall in found
     ]
-    assert detail_frontier.table(lines, chosen, 8).splitlines()[-1] == "| a | 40.0 | 60.0 | 1.0 (4 of 0.2) | never |"
+    found = detail_frontier.content(lines, chosen, 8)
+    assert found.splitlines()[-1] == "| a | 40.0 | 60.0 | 1.0 (4 of 0.2) | never |"
+    assert found.splitlines()[0] == (
+        "For at most 0.5 points of mAP, detail bits can reach the recall of bits without labels on 0 of 1 sets, and "
+        "99 % of the items can come first on 0. At any price, the recall is out of reach on 0 sets and 99 % on 1."
+    )
 
 
 def test_readings_of_one_fit_are_lines_of_their_own(folder, tmp_path, command):
