@@ -19,11 +19,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import time
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 
@@ -32,7 +29,8 @@ import numpy as np
 import hbmp
 from hbmp import metrics
 from hbmp._core.table import Table
-from suite import SINGLE_THREAD, read_lines
+from parallel_cells import measured as measured_lines
+from parallel_cells import read_lines
 from suite_cells import Rows
 
 ROOT = Path(__file__).parents[1]
@@ -72,14 +70,6 @@ def scores(model: hbmp.HBMP, rows: Rows, database: np.ndarray) -> dict:
     return {**found, "first": round(first, 5), "tied": round(tied, 5), "distinct": metrics.distinct_codes(codes)}
 
 
-def measure_until(deadline: float, *cell) -> dict | None:
-    """The line of a cell, or None if it would begin after the deadline, in seconds since the epoch."""
-    import torch
-
-    torch.set_num_threads(1)
-    return measure(*cell) if time.time() < deadline else None
-
-
 def open_cells(options: argparse.Namespace) -> list[tuple[Path, int, int]]:
     """Sets, code lengths and seeds that have no line yet, large sets first."""
     done = {(line["set"], line["bits"], line["seed"]) for line in read_lines(options.output)}
@@ -90,20 +80,14 @@ def open_cells(options: argparse.Namespace) -> list[tuple[Path, int, int]]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure what is missing, until the minutes are spent; this process alone writes lines."""
-    lines, cells = read_lines(options.output), open_cells(options)
-    deadline = time.time() + 60 * options.minutes
-    os.environ.update(SINGLE_THREAD, CUDA_VISIBLE_DEVICES="")  # processes of the pool inherit both
-    options.output.write_text("".join(json.dumps(line) + "\n" for line in lines))  # without an unfinished last line
-    with (
-        ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool,
-        options.output.open("a") as stream,
-    ):
-        for done in as_completed([pool.submit(measure_until, deadline, *cell) for cell in cells]):
-            if (line := done.result()) is not None:
-                stream.write(json.dumps(line) + "\n")
-                stream.flush()
-                print(json.dumps(line), flush=True)
+    """Measure what is missing, until the minutes are spent."""
+    seconds = 60 * options.minutes
+    for (line,) in measured_lines(_lines, open_cells(options), options.output, jobs=options.jobs, seconds=seconds):
+        print(json.dumps(line), flush=True)
+
+
+def _lines(*cell) -> list[dict]:
+    return [measure(*cell)]
 
 
 def run_again(options: argparse.Namespace) -> None:

@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 
@@ -28,7 +25,7 @@ from detail_bits import RESULTS as CHOSEN
 from detail_bits import averaged, put, scores
 from hbmp._core.table import Table
 from hbmp.methods.hbmp.detail import join_weights
-from suite import SINGLE_THREAD, read_lines
+from parallel_cells import measured, read_lines
 from suite_cells import Rows
 
 RESULTS = Path(__file__).parents[1] / "results" / "detail-frontier.jsonl"
@@ -40,9 +37,6 @@ CHEAP = 0.005  # loss in mAP
 
 def measure(path: Path, n_bits: int, seed: int, details: int) -> list[dict]:
     """The lines of one set, code length, seed and number of detail bits."""
-    import torch
-
-    torch.set_num_threads(1)
     rows = Rows.load(path)
     database = np.random.default_rng(seed).permutation(np.concatenate([rows.train, rows.new]))
     model = hbmp.HBMP(n_bits, detail_bits=details, device="cpu", random_state=seed)
@@ -57,9 +51,8 @@ def measure(path: Path, n_bits: int, seed: int, details: int) -> list[dict]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure what is missing; this process alone writes lines."""
-    lines = read_lines(options.output)
-    done = {(line["set"], line["bits"], line["seed"], line["details"]) for line in lines}
+    """Measure what is missing."""
+    done = {(line["set"], line["bits"], line["seed"], line["details"]) for line in read_lines(options.output)}
     paths = sorted(options.folder.glob("*.npz"), key=lambda path: (-path.stat().st_size, path.stem))
     chosen = [path for path in paths if not options.sets or path.stem in options.sets]
     shares = [share * options.bits // 16 for share in SHARES]
@@ -68,17 +61,8 @@ def run(options: argparse.Namespace) -> None:
         for path, seed, details in product(chosen, options.seeds, shares)
         if (path.stem, options.bits, seed, details) not in done
     ]
-    os.environ.update(SINGLE_THREAD, CUDA_VISIBLE_DEVICES="")  # processes of the pool inherit both
-    options.output.write_text("".join(json.dumps(line) + "\n" for line in lines))  # without an unfinished last line
-    with (
-        ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool,
-        options.output.open("a") as stream,
-    ):
-        for ended in as_completed([pool.submit(measure, *cell) for cell in cells]):
-            text = "".join(json.dumps(line) + "\n" for line in ended.result())
-            stream.write(text)
-            stream.flush()
-            print(text, end="", flush=True)
+    for found in measured(measure, cells, options.output, jobs=options.jobs):
+        print(*map(json.dumps, found), sep="\n", flush=True)
 
 
 def cheapest(lines: list[dict], enough: Callable[[dict], bool]) -> dict | None:

@@ -26,18 +26,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import multiprocessing
-import os
-import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import suite_report
-from suite_cells import Cell, Rows, measure_until
+from parallel_cells import measured, read_lines
+from suite_cells import Cell, Rows, measure
 
 METHODS = ("hbmp", "orthohash", "greedyhash", "sdr", "csq", "hashnet", "sdh", "cca_itq")
-SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def grid(sets: Iterable[str], variants: dict, bits, seeds, split: str) -> list[Cell]:
@@ -64,43 +61,6 @@ def open_cells(cells: list[Cell], output: Path, folder: Path) -> list[Cell]:
     ]
 
 
-def read_lines(path: Path) -> list[dict]:
-    """The lines of a file; a last line that a killed process left unfinished is no line."""
-    found = []
-    for text in path.read_text().splitlines() if path.exists() else []:
-        try:
-            found.append(json.loads(text))
-        except ValueError:
-            continue
-    return found
-
-
-def run(
-    cells: list[Cell],
-    folder: Path,
-    output: Path,
-    jobs: int,
-    seconds: float = math.inf,
-    read: bool = False,
-) -> Iterator[dict]:
-    """Measure cells in `jobs` processes; lines are written when their cell is done, by this process alone.
-
-    No cell begins after `seconds`. With `read`, a cell of HBMP has a line for each of its readings too.
-    """
-    deadline = time.time() + seconds
-    os.environ.update(SINGLE_THREAD, CUDA_VISIBLE_DEVICES="")  # processes of the pool inherit both
-    output.parent.mkdir(parents=True, exist_ok=True)
-    if output.exists() and not output.read_text().endswith("\n"):
-        output.write_text("".join(json.dumps(line) + "\n" for line in read_lines(output)))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool, output.open("a") as file:
-        for done in as_completed([pool.submit(measure_until, deadline, cell, folder, read) for cell in cells]):
-            lines = done.result()
-            file.writelines(json.dumps(line) + "\n" for line in lines)
-            file.flush()
-            yield from lines[:1]
-
-
 def chosen_variants(options) -> dict[str, tuple[str, dict]]:
     """{name: (method, settings)}: the methods, or named variants of the first one, which --set applies to."""
     from hbmp.app.settings import read_value
@@ -119,8 +79,9 @@ def run_command(options) -> None:
     split = "validation" if options.validation else "test"
     cells = grid(sets, chosen_variants(options), options.bits, options.seeds, split)
     cells = open_cells(cells, options.output, options.folder)
-    measured = run(cells, options.folder, options.output, options.jobs, options.seconds, options.readings)
-    for number, line in enumerate(measured, 1):
+    work = partial(measure, folder=options.folder, read=options.readings)
+    found = measured(work, [(cell,) for cell in cells], options.output, jobs=options.jobs, seconds=options.seconds)
+    for number, (line, *_) in enumerate(found, 1):
         score = line.get("failed") or f"{line['own']:.3f} {line['real']:.3f} {line['seconds']:6.1f} s"
         print(f"{number}/{len(cells)} {line['key']} {score}", flush=True)
 

@@ -58,18 +58,10 @@ class Rows:
         return Rows(self.features, self.labels, train, new, query)
 
 
-def measure_until(deadline: float, cell: Cell, folder: Path, read: bool = False) -> list[dict]:
-    """The lines of the cell, or none if it would begin after the deadline, in seconds since the epoch."""
-    return measure(cell, folder, read) if time.time() < deadline else []
-
-
 def measure(cell: Cell, folder: Path, read: bool = False) -> list[dict]:
     """Fit a cell's method and score it: the line of the cell; with `read` also one per reading of the default HBMP."""
-    import torch
-
     from hbmp.experiments.codes import make_method
 
-    torch.set_num_threads(1)
     rows = Rows.load(folder / f"{cell.set}.npz")
     if cell.split == "validation":
         rows = rows.validation(cell.seed)

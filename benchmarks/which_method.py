@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from suite import read_lines
+from parallel_cells import read_lines
 from suite_report import RESULTS, SETS
 from suite_scores import OURS, mean_scores
 from suite_tables import table

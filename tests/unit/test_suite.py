@@ -206,11 +206,11 @@ def test_variants_of_a_method_are_measured_by_name(folder, tmp_path, command):
 
 
 def test_the_page_is_that_of_the_lines_and_sets():
-    import suite
     import suite_report
+    from parallel_cells import read_lines
 
     files = (suite_report.RESULTS, suite_report.VARIANTS, suite_report.MORE)
-    lines, variants, more = (suite.read_lines(path) for path in files)
+    lines, variants, more = (read_lines(path) for path in files)
     expected = suite_report.page(lines, variants, json.loads(suite_report.SETS.read_text()), more)
     assert suite_report.PAGE.read_text() == expected, "run `python benchmarks/suite.py page`"
 
@@ -290,7 +290,7 @@ def test_what_detail_bits_could_reach_names_the_cheapest():
 
 
 def test_readings_of_one_fit_are_lines_of_their_own(folder, tmp_path, command):
-    from suite import read_lines
+    from parallel_cells import read_lines
     from suite_readings import READINGS
 
     output = tmp_path / "lines.jsonl"
