@@ -4,8 +4,8 @@
 
 The texts are those of `benchmarks/front_page.py`: descriptions of functions in packages that `pip install -c
 constraints.txt '.[learn,plots,text]'` installs, with the part of the package as class. Half of the texts that are not
-queries train, all are searched. The queries shown are typical: every search finds about as many right items for them as
-it finds on average. Of equally typical ones those with short texts come first.
+queries train, all are searched. The queries shown are the most typical ones of one line: every search finds about as many
+right items for them as it finds on average. An item of another class is named with the last part of its class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import hbmp
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 FOLDER = ROOT / "docs" / "pictures"
-BITS, SHOWN = 64, 5
+BITS, SHOWN = 256, 5  # as many bytes as signs have
+FEW_BITS = 64  # of the picture of codes, where each bit is to be seen
 RIGHT, WRONG, INK, FAINT = "#1f7a44", "#b3261e", "#1c1f23", "#6a717b"
 
 
@@ -80,9 +81,9 @@ def draw(path: Path, texts, y, split, found: list[Search], rows) -> None:
                 line = start - 0.78 - 0.36 * place
                 mark = "✓" if same else "✗"
                 name = texts.names[item].removeprefix(y[item] + ".")
+                words = name if same else f"{y[item].split('.')[-1]}.{name}"
                 page.text(0.15 + 3.33 * column, line, mark, fontsize=15, color=RIGHT if same else WRONG)
-                words = name if same else f"{y[item]}: {name}"
-                page.text(0.42 + 3.33 * column, line, _cut(words, 22), fontsize=15, color=RIGHT if same else WRONG)
+                page.text(0.42 + 3.33 * column, line, _cut(words, 24), fontsize=15, color=RIGHT if same else WRONG)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
 
@@ -92,10 +93,10 @@ def typical(texts, y, split, found: list[Search], count: int) -> list[int]:
     right = np.array([y[split.database][search.nearest] == y[split.query][:, None] for search in found])
     depths = (SHOWN, right.shape[2])
     hits = np.array([right[:, :, :depth].mean(axis=2) for depth in depths])
-    away = np.abs(hits - hits.mean(axis=2, keepdims=True)).max(axis=(0, 1))
+    away = np.abs(hits - hits.mean(axis=2, keepdims=True)).sum(axis=(0, 1))
     lengths = [len(_sentence(texts.texts[row])) for row in split.query]
     chosen: list[int] = []
-    for row in np.lexsort((lengths, np.round(away, 1))):
+    for row in np.argsort(away, kind="stable"):
         if y[split.query[row]] not in y[split.query[chosen]] and 30 <= lengths[row] <= 58:
             chosen.append(int(row))
     return chosen[:count]
@@ -110,18 +111,21 @@ def _cut(text: str, longest: int) -> str:
 
 
 def main() -> None:
-    """Fit once, search, and draw both pictures."""
+    """Fit, search, and draw the pictures."""
     from front_page import QUERIES, documentation
 
     texts, X, y = documentation()
     split = hbmp.evaluation.trial.draw_split(len(X), y, queries=QUERIES, train=0.5, seed=0)
-    model = hbmp.HBMP(BITS, detail_bits="auto", device="cpu", random_state=0).fit(X[split.train], y[split.train])
+    model, short = (
+        hbmp.HBMP(bits, detail_bits="auto", device="cpu", random_state=0).fit(X[split.train], y[split.train])
+        for bits in (BITS, FEW_BITS)
+    )
     found = searches(X, split, model)
     rows = typical(texts, y, split, found, 8)
     draw(FOLDER / "front.png", texts, y, split, found, rows[:2])
     draw(FOLDER / "strips.png", texts, y, split, found, rows[2:])
     new = np.setdiff1d(split.database, split.train)
-    draw_codes(FOLDER / "codes.png", model.transform(X[new]), y[new], model.detail_bits_)
+    draw_codes(FOLDER / "codes.png", short.transform(X[new]), y[new], short.detail_bits_)
     draw_curves(FOLDER / "curves.png", suite_lines())
 
 
