@@ -33,7 +33,7 @@ import numpy as np
 
 import hbmp
 from hbmp.dedup import calibrate, pairs_within
-from hbmp.dedup.finding import bits_for, radius_for
+from hbmp.dedup.finding import bits_on, radius_for
 from hbmp.dedup.space import Space
 
 RESULTS = Path(__file__).parents[1] / "results" / "benchmark-dedup.json"
@@ -246,7 +246,8 @@ def run_scale(paths, most):
     for n in (most // 4, most // 2, most):
         clock, wall = time.process_time(), time.perf_counter()
         found = hbmp.deduplicate(X[:n])
-        n_bits = bits_for(found.threshold)
+        rows = Space(X[:n]).rows(X[:n])
+        n_bits = bits_on(rows, found.threshold, 0)
         results[str(n)] = {
             "cpu_s": round(time.process_time() - clock, 1),
             "wall_s": round(time.perf_counter() - wall, 1),
@@ -257,7 +258,6 @@ def run_scale(paths, most):
             "pairs": len(found.pairs),
             "removed": len(found.removed),
         }
-        rows = Space(X[:n]).rows(X[:n])
         clock = time.process_time()
         calibrate(rows, rate=0.01 / n)
         results[str(n)]["calibration_cpu_s"] = round(time.process_time() - clock, 1)

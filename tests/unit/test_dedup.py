@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import hbmp
 from hbmp.dedup import calibrate, loops, pairs_within
-from hbmp.dedup.finding import bits_for, radius_for
+from hbmp.dedup.finding import _CANDIDATES, _codes, bits_for, bits_on, radius_for
 from hbmp.dedup.joining import as_words
 from hbmp.dedup.space import Space
 
@@ -72,6 +72,22 @@ def test_radius_and_bits_follow_from_the_threshold():
         apart = ((X @ directions > 0) != (Y @ directions > 0)).sum(axis=1)
         assert (apart > radius_for(threshold, n_bits)).mean() <= 1e-3
         assert bits_for(threshold) % 64 == 0
+
+
+def test_items_that_lie_close_together_get_longer_codes():
+    rng = np.random.default_rng(0)
+    spread, cone = rng.standard_normal((2, 1500, 200))
+    cone[:, 0] += 15  # all within a narrow cone, as many embeddings are
+    many = 400  # copies of each row stand for a large set of the same shape; they are no candidates in vain
+    for X, longer in ((spread, False), (cone, True)):
+        rows = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float16)
+        n_bits = bits_on(np.repeat(rows, many, axis=0), 0.75)
+        assert (n_bits > bits_for(0.75)) == longer
+        bits = np.unpackbits(_codes(rows, n_bits, 0), axis=1, bitorder="little")[:, :n_bits].astype(np.int16)
+        apart = bits @ (1 - bits.T) + (1 - bits) @ bits.T
+        similar = rows.astype(np.float32) @ rows.T.astype(np.float32) >= 0.75
+        share = np.mean((apart <= radius_for(0.75, n_bits)) & ~similar)
+        assert n_bits == 1024 or share * many * len(rows) / 2 <= 2 * _CANDIDATES
 
 
 @pytest.mark.parametrize("kind", ["normal", "clusters", "uneven"])

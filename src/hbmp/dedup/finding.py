@@ -5,7 +5,8 @@
     r    radius      a Binomial(b, θ/π) exceeds it with probability 10⁻⁴
 
 Codes propose and vectors decide. All pairs of codes within r are found, so a pair at the threshold is missed with
-probability 10⁻⁴, and a closer one less often. Their similarity in the vectors is then computed.
+probability 10⁻⁴, and a closer one less often. Their similarity in the vectors is then computed. To compute one takes as
+long as to compare thousands of codes, so b is large enough that an item has few candidates among this data.
 
 Reference: Charikar, Similarity Estimation Techniques from Rounding Algorithms, STOC 2002.
 """
@@ -20,11 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from hbmp.dedup.calibration import Calibration, calibrate
 from hbmp.dedup.grouping import groups_of, kept_of
-from hbmp.dedup.joining import pairs_within
+from hbmp.dedup.joining import as_words, pairs_within
 from hbmp.dedup.space import Space
 
 MISSED = 1e-4
 _PROPOSED, _MOST_BITS = 1e-5, 1024
+_CANDIDATES, _SAMPLE = 10, 2000  # of an item, at most; rows on which they are counted
 _BLOCK = 1 << 15  # pairs verified at a time
 _ROWS = 1 << 14
 
@@ -136,8 +138,8 @@ def deduplicate(
     sizes : array-like of shape (n_old + n,), default=None
         Sizes for keep="largest": bytes, pixels, characters.
     n_bits : int, default=None
-        Length of the codes that propose pairs; by the threshold if None. It changes the speed and hardly the
-        result.
+        Length of the codes that propose pairs; chosen by the threshold and the data if None. It changes the speed and
+        hardly the result.
     random_state : int, default=0
         Seed of the sample and the codes.
     progress : bool, default=False
@@ -184,7 +186,7 @@ def deduplicate(
         rate = 0.01 / n if false_positives is None else false_positives
         calibration = calibrate(rows, rate=rate, random_state=random_state)
         threshold = calibration.threshold
-    n_bits = bits_for(threshold) if n_bits is None else n_bits
+    n_bits = bits_on(rows, threshold, random_state) if n_bits is None else n_bits
     packed = _codes(rows, n_bits, random_state)
     parts, n_candidates = [_no_pairs()], 0
     with tqdm(total=n - n_old, desc="comparing", unit="item", disable=None if progress else True) as bar:
@@ -221,7 +223,7 @@ def radius_for(threshold: float, n_bits: int) -> int:
 
 
 def bits_for(threshold: float) -> int:
-    """The fewest bits, by words of 64, with which one unrelated pair in 100,000 is within the radius.
+    """The fewest bits, by words of 64, with which one pair of random codes in 100,000 is within the radius.
 
     Parameters
     ----------
@@ -245,6 +247,47 @@ def bits_for(threshold: float) -> int:
         bits for bits in range(128, _MOST_BITS, 64) if binom.cdf(radius_for(threshold, bits), bits, 0.5) <= _PROPOSED
     )
     return next(few, _MOST_BITS)
+
+
+def bits_on(rows: NDArray[np.float16], threshold: float, random_state: int = 0) -> int:
+    """The fewest bits, from `bits_for` on, with which an item of these rows has few candidates in vain.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d), float16
+        Rows of unit length; a sample of them is compared.
+    threshold : float
+        Similarity.
+    random_state : int, default=0
+        Seed of the sample and the codes.
+
+    Returns
+    -------
+    int
+        At most 1,024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbmp.dedup.finding import bits_for, bits_on
+    >>> rows = np.random.default_rng(0).standard_normal((500, 64)).astype(np.float16)
+    >>> bits_on(rows, 0.9) == bits_for(0.9)
+    True
+    """
+    fewest, n = bits_for(threshold), len(rows)
+    some = rows if n <= _SAMPLE else rows[np.random.default_rng(random_state).choice(n, _SAMPLE, replace=False)]
+    words = as_words(_codes(some, _MOST_BITS, random_state))
+    exact = some.astype(np.float32)
+    unlike, apart = exact @ exact.T < threshold, np.zeros((len(some), len(some)), np.uint16)
+    for place, word in enumerate(words, 1):
+        apart += np.bitwise_count(word[:, None] ^ word)
+        bits = 64 * place
+        if bits < fewest:
+            continue
+        pairs = np.count_nonzero(unlike & (apart <= radius_for(threshold, bits))) / 2
+        if pairs * (n / len(some)) ** 2 <= _CANDIDATES * n:
+            return bits
+    return _MOST_BITS
 
 
 Pairs = tuple[NDArray[Any], ...]  # (i, j, similarity), each (n_pairs,)
