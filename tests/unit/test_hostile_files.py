@@ -128,7 +128,7 @@ def test_a_split_without_roles_is_named(arrays, tmp_path):
 # --- labels and tables --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("odd", ["+-3", "--3", "9" * 5000, "9" * 20, "1_000", "\u00b2"])
+@pytest.mark.parametrize("odd", ["+-3", "--3", "9" * 5000, "9" * 20, "1_000", "\u00b2", "nan", "-inf"])
 def test_labels_that_look_like_numbers_stay_names(odd, tmp_path):
     (tmp_path / "labels.txt").write_text(f"{odd}\n7\n", encoding="utf-8")
     labels, _ = read_labels(tmp_path / "labels.txt")
