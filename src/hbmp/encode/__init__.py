@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hbmp import hamming
 from hbmp._core.files import remove_leftovers, write_if_absent
+from hbmp._core.reading import json_object
 from hbmp.encode.images import stamp_of, warn_of_skipped
 from hbmp.encode.parts import Job, Part, encode_head, encode_part, is_whole, plan_parts, skipped_in
 
@@ -247,11 +248,9 @@ def _claim(folder: Path, description: dict[str, Any]) -> None:
         if write_if_absent(path, json.dumps(description, indent=1) + "\n"):
             return
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        found = json_object(path.read_bytes())
+    except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}); delete {folder} and encode again.") from error
-    if not isinstance(found, dict):
-        found = {}
     differing = [key for key, value in description.items() if found.get(key) != value]
     if differing:
         raise ValueError(
