@@ -12,6 +12,7 @@ import resource
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
@@ -38,6 +39,8 @@ class Tally:
 
     name: str
     seed: int
+    first: int = 0  # number of the first attack
+    numbers: int = 0  # how many numbers were used; one attack may have several outcomes
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     broken: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -67,12 +70,16 @@ class Tally:
             "memory_growth_mb": round(self.megabytes, 1),
             "absent": self.absent,
             "broken": self.broken,
+            "made": [self.first, self.first + self.numbers],
             "outcomes": outcomes,
         }
 
 
 def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The results of two runs of one campaign as one; they must have had different seeds or numbers."""
+    """The results of two runs of one campaign as one; they must have had different seeds or numbers.
+
+    A broken attack that the other run repeated is no longer listed, unless it broke again; its outcomes stay counted.
+    """
     outcomes = {case: Counter(counts) for case, counts in one["outcomes"].items()}
     for case, counts in other["outcomes"].items():
         outcomes.setdefault(case, Counter()).update(counts)
@@ -80,8 +87,10 @@ def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     most = max(one["memory_growth_mb"], other["memory_growth_mb"])
     seeds = sorted({*_listed(one["seed"]), *_listed(other["seed"])})
     kept = {"outcomes": {case: dict(sorted(outcomes[case].items())) for case in sorted(outcomes)}, "seed": seeds}
-    broken = [*one["broken"], *other["broken"]]
+    repeated = {(other["seed"], number) for number in range(*other.get("made", (0,)))}
+    broken = [each for each in one["broken"] if (each.get("seed"), each["number"]) not in repeated] + other["broken"]
     absent = other["absent"] if one["absent"] else ""
+    other = {key: value for key, value in other.items() if key != "made"}
     return {**other, **sums, **kept, "memory_growth_mb": most, "broken": broken, "absent": absent}
 
 
@@ -92,7 +101,7 @@ def _listed(seed: int | list[int]) -> list[int]:
 def run(name: str, *, seed: int = 0, most: int = sys.maxsize, seconds: float = float("inf"), first: int = 0) -> Tally:
     """Make attacks of one campaign until there are `most` or the time is over."""
     module = importlib.import_module(name)
-    tally = Tally(name, seed)
+    tally = Tally(name, seed, first)
     started = time.monotonic()
     memory: list[float] = []
     with tempfile.TemporaryDirectory(prefix="hbmp-campaign-") as folder:
@@ -102,6 +111,7 @@ def run(name: str, *, seed: int = 0, most: int = sys.maxsize, seconds: float = f
                 while tally.attacks < most and time.monotonic() - started < seconds:
                     tally.counts.update(_outcomes(attack, number, tally))
                     number += 1
+                    tally.numbers += 1
                     memory.append(megabytes())
         except Absent as error:
             tally.absent = str(error)
@@ -115,8 +125,13 @@ def _outcomes(attack: Any, number: int, tally: Tally) -> Iterable[tuple[str, str
     try:
         return list(attack(number, generator(tally.seed, number)))
     except Broken as error:
-        tally.broken.append({"number": number, "why": str(error)[:2000]})
-        return [("all", "BROKEN")]
+        why = str(error)
+    except Absent:
+        raise
+    except Exception:  # of the campaign itself; its other attacks go on
+        why = traceback.format_exc()
+    tally.broken.append({"seed": tally.seed, "number": number, "why": why[-2000:]})
+    return [("all", "BROKEN")]
 
 
 def generator(seed: int, number: int) -> np.random.Generator:

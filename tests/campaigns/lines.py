@@ -20,15 +20,17 @@ TITLE = "Cut lines to PostgreSQL"
 PROMISE = "a write is whole or absent, one sentence says so, the next call connects again"
 GOAL = 3000
 SLICE = 10
+_UNCUT = 1 << 60  # bytes
 _BITS = 16
 _CODES = np.where(np.random.default_rng(0).random((60, _BITS)) < 0.5, 1, -1).astype(np.int8)
 
 
 class Proxy:
-    """Passes bytes between a unix socket of its own and that of the server, and cuts the line after `left` bytes."""
+    """Passes bytes between a unix socket of its own and that of the server, and cuts the line on demand."""
 
     def __init__(self, folder: Path, server: Path):
-        self.server, self.left = server, 1 << 60
+        self.server, self._left = server, _UNCUT
+        self._lock = threading.Lock()  # both directions count, while an attack sets the number
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(str(folder / server.name))
         self.socket.listen(16)
@@ -37,6 +39,17 @@ class Proxy:
     def close(self) -> None:
         """Stop."""
         self.socket.close()
+
+    def cut_after(self, n_bytes: int) -> None:
+        """Cut all lines after so many bytes."""
+        with self._lock:
+            self._left = n_bytes
+
+    def pass_all(self) -> bool:
+        """Cut no more lines; whether one was cut."""
+        with self._lock:
+            left, self._left = self._left, _UNCUT
+        return left <= 0
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -50,11 +63,13 @@ class Proxy:
     def _pass(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
-                some = data[: max(0, self.left)]
-                self.left -= len(data)
+                with self._lock:
+                    some = data[: max(0, self._left)]
+                    self._left -= len(data)
+                    is_cut = self._left <= 0
                 if some:
                     target.sendall(some)
-                if self.left <= 0:
+                if is_cut:
                     break
         for end in (source, target):
             with suppress(OSError):
@@ -118,14 +133,14 @@ class _Attack:
         }[kind]
         after = {"add": 60, "remove": 10}.get(kind, 30)
         before_work = self.store.count()
-        self.proxy.left = int(2 ** rng.uniform(4, 14))
+        self.proxy.cut_after(int(2 ** rng.uniform(4, 14)))
         refused = ""
         try:
             work()
         except Exception as error:
             refused = sentence(error)
         finally:
-            self.proxy.left = 1 << 60
+            was_cut = self.proxy.pass_all()
         if refused:
             time.sleep(0.02)  # the server may still be busy with what it was sent
         found = self.truth.count()
@@ -139,7 +154,23 @@ class _Attack:
             raise Broken(f"{kind}: finished without an error, but is not there")
         if refused and done and "may or may not have been completed" not in refused:
             raise Broken(f"{kind}: is there, but {refused}")
-        if self.store.count() != found:
+        counted, noticed = self._next_count(may_fail=was_cut and not refused)
+        if counted != found:
             raise Broken(f"{kind}: the next call found another count")
         state = "" if kind in ("search", "count") else ", then whole" if done else ", then absent"
-        return [(kind, f"cut{state}" if refused else "finished")]
+        finished = "finished, cut behind it" if noticed else "finished"
+        return [(kind, f"cut{state}" if refused else finished)]
+
+    def _next_count(self, *, may_fail: bool) -> tuple[int, bool]:
+        """The count of the next call, which connects again, and whether a call had to notice the cut before.
+
+        Where the line was cut behind the last byte of a call that finished, nobody has noticed: the next call gives the
+        sentence, and the one after it connects.
+        """
+        try:
+            return self.store.count(), False
+        except ConnectionError as error:
+            if not may_fail:
+                raise Broken(f"the next call did not connect again: {error}") from error
+            sentence(error)
+        return self.store.count(), True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import counting
@@ -56,6 +58,20 @@ def test_the_page_shows_the_committed_counts():
     assert all(one["broken"] == [] for one in content["campaigns"])
 
 
+def test_a_campaign_that_fails_itself_counts_the_attack_and_goes_on(monkeypatch):
+    def attack(number, rng):
+        if number == 1:
+            raise ConnectionError("the line broke")
+        return [("call", "finished")]
+
+    campaign = types.SimpleNamespace(attacks=lambda folder: contextlib.nullcontext(attack))
+    monkeypatch.setitem(sys.modules, "failing", campaign)
+    tally = counting.run("failing", most=3)
+    assert tally.counts == {("call", "finished"): 2, ("all", "BROKEN"): 1}
+    assert [one["number"] for one in tally.broken] == [1]
+    assert tally.broken[0]["why"].endswith("ConnectionError: the line broke\n")
+
+
 def test_results_of_two_runs_add_up():
     one = {"attacks": 2, "seconds": 1.0, "seed": 1, "outcomes": {"a": {"right": 2}}, "broken": []}
     other = {
@@ -70,3 +86,13 @@ def test_results_of_two_runs_add_up():
     assert (found["attacks"], found["seconds"], found["seed"]) == (5, 1.5, [1, 2])
     assert found["outcomes"] == {"a": {"right": 3}, "b": {"x": 2}}
     assert found["broken"] == [{"number": 4}]
+
+
+def test_a_broken_attack_that_holds_when_it_is_repeated_is_no_longer_listed():
+    rest = {"attacks": 1, "seconds": 1.0, "memory_growth_mb": 0.0, "absent": "", "outcomes": {}}
+    one = {**rest, "seed": [1, 2], "broken": [{"seed": seed, "number": number} for seed in (1, 2) for number in (4, 5)]}
+    found = counting.added(one, {**rest, "seed": 2, "made": [5, 6], "broken": []})
+    assert found["broken"] == [{"seed": 1, "number": 4}, {"seed": 1, "number": 5}, {"seed": 2, "number": 4}]
+    assert "made" not in found
+    again = counting.added(one, {**rest, "seed": 2, "made": [4, 6], "broken": [{"seed": 2, "number": 5}]})
+    assert again["broken"] == [{"seed": 1, "number": 4}, {"seed": 1, "number": 5}, {"seed": 2, "number": 5}]

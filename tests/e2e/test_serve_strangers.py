@@ -101,6 +101,17 @@ def test_what_is_not_http_gets_400_and_the_log_one_line(folder):
     assert "Invalid HTTP" in lines[0]
 
 
+def test_forms_that_are_none_do_not_fill_the_log(folder):
+    """The parser of forms warns of each with its bytes."""
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    with small_server(folder) as ((host, port), lines):
+        for first in range(65, 85):
+            answer = httpx.post(f"http://{host}:{port}/search", content=bytes([first, first]), headers=kind)
+            assert answer.status_code == 422
+            assert answer.json()["detail"].startswith("The form cannot be read")
+    assert len(lines) <= 1, lines
+
+
 def test_senders_of_half_a_head_neither_stop_the_server_nor_fill_its_log(folder):
     with small_server(folder) as (address, lines):
         held = []
@@ -143,5 +154,8 @@ def test_a_warning_passes_once_and_an_error_always():
     import logging
 
     once = Once()
-    passed = [once.filter(logging.LogRecord("x", level, "", 0, "text", (), None)) for level in (30, 30, 40, 40)]
-    assert passed == [True, False, True, True]
+    records = [
+        logging.LogRecord("x", level, "parser.py", line, text, (), None)
+        for level, line, text in [(30, 7, "a"), (30, 7, "b"), (40, 7, "a"), (40, 7, "a"), (30, 8, "a")]
+    ]
+    assert [once.filter(record) for record in records] == [True, False, True, True, True]

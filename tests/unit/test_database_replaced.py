@@ -313,10 +313,14 @@ def test_a_folder_of_format_2_is_read_and_not_changed(tmp_path):
     for wrong, sentence in [
         (text.replace('"items": 120', '"items": 121'), "does not match its SHA-256 digest"),
         (text.replace('"format": 2', '"format": 9'), "format 9; this version reads up to 2"),
+        (text.replace('"format": 2', '"format": 1').replace("blobs", "other"), "does not match its SHA-256 digest"),
         (
-            text.replace('"items": "items.npz"', '"items": "../items.npz"').replace('"format": 2', '"format": 1'),
+            text.replace('"items": "items.npz"', '"items": "../items.npz"')
+            .replace('"format": 2', '"format": 1')
+            .replace('"sha256"', '"unknown"'),
             "names '../items.npz'",
         ),
+        (text.replace('"format": 2', '"former": 2'), "names no format"),
         ("{", "cannot be read"),
     ]:
         described.write_text(wrong)

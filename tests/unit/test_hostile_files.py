@@ -128,7 +128,7 @@ def test_a_split_without_roles_is_named(arrays, tmp_path):
 # --- labels and tables --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("odd", ["+-3", "--3", "9" * 5000, "9" * 20, "1_000", "\u00b2"])
+@pytest.mark.parametrize("odd", ["+-3", "--3", "9" * 5000, "9" * 20, "1_000", "\u00b2", "nan", "-inf"])
 def test_labels_that_look_like_numbers_stay_names(odd, tmp_path):
     (tmp_path / "labels.txt").write_text(f"{odd}\n7\n", encoding="utf-8")
     labels, _ = read_labels(tmp_path / "labels.txt")
@@ -280,14 +280,37 @@ def test_items_that_name_files_of_no_folder_are_refused(shop):
 
 @pytest.mark.parametrize("change", [{"source": "shop"}, {"images": ["/"]}, {"images": {"beside": 3}}])
 def test_an_old_database_that_describes_itself_oddly_is_refused(change, tmp_path):
+    place = old_database(tmp_path, change)
+    with pytest.raises(ValueError, match=r"db cannot be read as a database of an earlier version"):
+        hbmp.Database.load(place)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"parts": []}, "its 'parts' is a list, not an object"),
+        ({"parts": "index"}, "its 'parts' is a text, not an object"),
+        ({"parts": 3}, "its 'parts' is a whole number, not an object"),
+        ({"parts": None}, "its 'parts' is null, not an object"),
+        ({"format": float("inf")}, "its 'format' is a fraction, not a whole number"),
+        ({"format": "2"}, "its 'format' is a text, not a whole number"),
+    ],
+)
+def test_an_old_database_with_a_list_for_an_object_is_refused(change, reason, tmp_path):
+    place = old_database(tmp_path, change)
+    with pytest.raises(ValueError, match=rf"db/database\.json cannot be read \({reason}\)\. Make the database again\."):
+        hbmp.Database.load(place)
+
+
+def old_database(tmp_path, change):
+    """A database of format 2 whose description is changed and signed."""
     from hbmp._core.model_directory import digest
 
     golden = Path(__file__).parents[1] / "golden" / "databases" / "format-2" / "features"
     place = shutil.copytree(golden, tmp_path / "db")
     described = {**json.loads((place / "database.json").read_text(encoding="utf-8")), **change}
     (place / "database.json").write_text(json.dumps({**described, "sha256": digest(described)}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"db cannot be read as a database of an earlier version"):
-        hbmp.Database.load(place)
+    return place
 
 
 @pytest.mark.parametrize("name", ["model/..", "model/../../out.txt", "model/", "model//etc/passwd", "model/.hidden"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hbmp._core.arrays import read_npy, read_npz
-from hbmp._core.reading import reading
+from hbmp._core.reading import json_object, reading
 from hbmp._core.unpack import unpack
 from hbmp.app.inputs import read_data
 from hbmp.app.settings import read_value
@@ -29,6 +29,30 @@ def test_any_error_becomes_one_sentence(error):
     with pytest.raises(ValueError, match=sentence) as found, reading("a.bin", "arrays"):
         raise error
     assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[1]", "it is a list, not an object"),
+        (b"Infinity", "it is a fraction, not an object"),
+        ("null", "it is null, not an object"),
+        ('{"parts": [], "format": 2}', "its 'parts' is a list, not an object"),
+        ('{"parts": {}, "format": true}', "its 'format' is a boolean, not a whole number"),
+        ('{"format": Infinity}', "its 'format' is a fraction, not a whole number"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ('{"format": ' + "9" * 5000 + "}", "integer string conversion"),
+        (b"\xff\xfe", "can't decode byte"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_json_of_another_shape_is_a_value_error_with_its_reason(text, reason):
+    with pytest.raises(ValueError, match=reason):
+        json_object(text, format=int, parts=dict)
+
+
+def test_json_of_the_right_shape_is_given_as_it_is():
+    assert json_object(b'{"format": 2, "other": [null]}', format=int, parts=dict) == {"format": 2, "other": [None]}
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file", "a.bin"), ImportError("no pyarrow")])

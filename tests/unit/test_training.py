@@ -181,6 +181,10 @@ def test_damaged_checkpoint_is_refused(task, tmp_path):
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"damaged.*Remove it|another training|earlier version"):
             run(network(), task, recipe, checkpoint=str(tmp_path))
+    for claimed in (len(whole), 2**62, 2**63, 2**64 - 1):  # bytes of the header
+        file.write_bytes(claimed.to_bytes(8, "little") + whole[8:])
+        with pytest.raises(ValueError, match=r"is damaged: its header does not end within the file\. Remove it"):
+            run(network(), task, recipe, checkpoint=str(tmp_path))
     for length in (0, 7, 8, 100, len(whole) - 1):
         file.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=r"damaged.*Remove it to start this training afresh"):

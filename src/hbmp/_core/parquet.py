@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hbmp._core.arrays import as_labels
+from hbmp._core.parquet_files import open_parquet, read_schema
 from hbmp._core.parquet_rows import read_rows
 from hbmp._core.reading import reading
 
@@ -68,13 +69,11 @@ def parquet_labels(files: list[Path], names: Sequence[str]) -> tuple[np.ndarray 
 def column_kinds(path: Path) -> dict[str, str]:
     """The kind of each column of a Parquet file: "vector", "image", "text" or "other". Empty without pyarrow."""
     try:
-        from pyarrow import parquet, types
+        from pyarrow import types
     except ImportError:
         return {}
-    with reading(path, "Parquet"):
-        schema = parquet.read_schema(path)
     kinds = {}
-    for field in schema:
+    for field in read_schema(path):
         numbers = _is_list(field) and not types.is_string(field.type.value_type)
         text = types.is_string(field.type) or types.is_large_string(field.type)
         image = field.name == "image"
@@ -84,19 +83,20 @@ def column_kinds(path: Path) -> dict[str, str]:
 
 def column_names(path: Path) -> list[str]:
     """The columns of a Parquet file."""
-    from pyarrow import parquet
-
-    with reading(path, "Parquet"):
-        names: list[str] = parquet.read_schema(path).names
-        return names
+    names: list[str] = read_schema(path).names
+    return names
 
 
 def _table(path: Path, columns: list[str] | None = None):
     _need_pyarrow(path)
     from pyarrow import parquet
 
+    with open_parquet(path) as file:
+        n_rows = file.metadata.num_rows
     with reading(path, "Parquet"):
         table = parquet.read_table(path, columns=columns)
+        if table.num_columns and len(table) != n_rows:
+            raise ValueError(f"it names {n_rows} rows and holds {len(table)}")
         table.validate(full=True)  # damaged pages give texts that are not UTF-8
         return table
 
@@ -111,10 +111,7 @@ def _features(table, path: Path) -> np.ndarray:
 def _list_column(path: Path) -> str | None:
     """The column `features`, or the only other column of lists; None where each feature has a column of its own."""
     _need_pyarrow(path)
-    from pyarrow import parquet
-
-    with reading(path, "Parquet"):
-        schema = parquet.read_schema(path)
+    schema = read_schema(path)
     lists = [field.name for field in schema if field.name not in _RESERVED and _is_list(field)]
     if "features" in lists:
         return "features"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hbmp._core.parquet_files import open_parquet
 from hbmp._core.reading import reading
 
 _IN_MEMORY = 256 << 20  # bytes
@@ -21,11 +22,8 @@ _BATCH = 8192  # rows read at a time
 
 def read_rows(path: Path, column: str) -> NDArray[Any]:
     """The lists of a column as (n, d) float16, float32 or float64; whole numbers become float32."""
-    from pyarrow import parquet
-
-    with reading(path, "Parquet"):
-        file = parquet.ParquetFile(path)
-        n_rows = file.metadata.num_rows
+    file = open_parquet(path)
+    n_rows = file.metadata.num_rows
     rows, start = np.empty((0, 0), np.float32), 0
     with file:
         for block in _blocks(file, path, column):
@@ -37,7 +35,7 @@ def read_rows(path: Path, column: str) -> NDArray[Any]:
                 raise ValueError(_other_count(path, n_rows))
             rows[start : start + len(block)] = block
             start += len(block)
-    if start and start != n_rows:
+    if start != n_rows:
         raise ValueError(_other_count(path, n_rows))
     return rows
 

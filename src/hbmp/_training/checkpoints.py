@@ -13,8 +13,10 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 from hbmp._core.files import write_into_place
+from hbmp._core.reading import json_object
 
 _FILE = "training.safetensors"
 _FORMAT = 2  # 1 had neither digests of the data nor a checksum
@@ -100,10 +102,17 @@ def _signed(data: bytes) -> bytes:
     return data[: place.start] + hashlib.sha256(data).hexdigest().encode() + data[place.stop :]
 
 
+def _header_end(data: bytes) -> int:
+    """Where the header ends, which begins after the 8 bytes of its length."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    if end > len(data):
+        raise _Damaged("its header does not end within the file")
+    return end
+
+
 def _digest_place(data: bytes) -> slice:
     """Where the header holds the digest. JSON escapes quotes inside strings, so no other text matches."""
-    length = int.from_bytes(data[:8], "little")
-    found = _DIGEST.search(data, 8, 8 + length)
+    found = _DIGEST.search(data, 8, _header_end(data))
     return slice(*found.span(1)) if found else slice(0, 0)
 
 
@@ -118,17 +127,16 @@ def _read(data: bytes) -> tuple[dict[str, str], dict, bool]:
         if hashlib.sha256(unsigned).hexdigest().encode() != data[place]:
             raise _Damaged("it does not match its SHA-256 digest")
     try:
-        length = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + length])["__metadata__"]
+        header = json_object(data[8 : _header_end(data)], __metadata__=dict)["__metadata__"]
         return header, load(data), bool(place.stop)
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise _Damaged(f"it cannot be read ({error})") from error
 
 
 def _from_json(header: dict[str, str], name: str, tensors: dict | None = None) -> dict:
     """A dict of the header; with tensors, as `save` was given it."""
     try:
-        found = json.loads(header[name])
+        found: Any = json_object(header[name])
         found = found if tensors is None else _unflatten(found, tensors)
         if not isinstance(found, dict):
             raise TypeError(f"{name} is a {type(found).__name__}")

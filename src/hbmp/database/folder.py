@@ -11,7 +11,6 @@ Format 1 had fixed names and no digests.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import numpy as np
 
 from hbmp._core.arrays import read_npz
 from hbmp._core.model_directory import digest
+from hbmp._core.reading import json_object
 from hbmp.hasher import Hasher, load
 from hbmp.index import Index
 
@@ -81,13 +81,15 @@ def _read_once(path: Path, text: bytes, module: Any) -> Parts:
 def _described(path: Path, text: bytes) -> dict[str, Any]:
     """The content of `database.json`, checked."""
     try:
-        described: dict[str, Any] = json.loads(text.decode("utf-8"))
-        found = int(described["format"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        described = json_object(text, format=int, parts=dict)
+        found = described["format"]
+    except ValueError as error:
         raise ValueError(f"{path}/{DESCRIPTION} cannot be read ({error}). Make the database again.") from error
+    except KeyError:
+        raise ValueError(f"{path}/{DESCRIPTION} names no format. Make the database again.") from None
     if found > FORMAT:
         raise ValueError(f"{path} was saved in format {found}; this version reads up to {FORMAT}. Upgrade hbmp.")
-    if found > 1 and described.get("sha256") != digest(described):
+    if (found != 1 or "sha256" in described) and described.get("sha256") != digest(described):
         raise ValueError(f"{path}/{DESCRIPTION} does not match its SHA-256 digest. Make the database again.")
     return described
 

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from hbmp import hamming
 from hbmp._core.files import remove_leftovers, write_if_absent
+from hbmp._core.parquet_files import check_footer
+from hbmp._core.reading import json_object
 from hbmp.encode.images import stamp_of, warn_of_skipped
 from hbmp.encode.parts import Job, Part, encode_head, encode_part, is_whole, plan_parts, skipped_in
 
@@ -191,7 +193,9 @@ def read_codes(folder: str | Path) -> Iterator[tuple[Any, NDArray[np.int8]]]:
         raise ValueError(f"{folder} holds no encoded parts; write some with hbmp.encode_dataset.")
     for file in files:
         try:
-            table = pq.read_table(file, page_checksum_verification=True)
+            with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+                check_footer(parquet)
+                table = parquet.read()
         except (OSError, ValueError, pa.ArrowException) as error:
             first = str(error).partition("\n")[0].rstrip(".")
             raise ValueError(f"{file} is damaged ({first}); delete it and run encode_dataset again.") from error
@@ -247,11 +251,9 @@ def _claim(folder: Path, description: dict[str, Any]) -> None:
         if write_if_absent(path, json.dumps(description, indent=1) + "\n"):
             return
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        found = json_object(path.read_bytes())
+    except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}); delete {folder} and encode again.") from error
-    if not isinstance(found, dict):
-        found = {}
     differing = [key for key, value in description.items() if found.get(key) != value]
     if differing:
         raise ValueError(

@@ -25,6 +25,7 @@ import numpy as np
 
 from hbmp._core.files import write_into_place
 from hbmp._core.npy_files import new_npy
+from hbmp._core.reading import json_object
 from hbmp.encoders import Encoder
 
 _SECONDS = 5.0  # between two notes of progress
@@ -126,9 +127,9 @@ def _finished_rows(
     if not part.exists() or not note.exists():
         return 0, 0
     try:
-        found = json.loads(note.read_text(encoding="utf-8"))
+        found = json_object(note.read_bytes(), rows=int, crc=int, run=str)
         noted, crc, other = found["rows"], found["crc"], found["run"]
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, KeyError):
         return 0, 0  # a damaged note
     if other != run:
         raise ValueError(
@@ -139,7 +140,7 @@ def _finished_rows(
         array = np.load(part, mmap_mode="r", allow_pickle=False)
     except Exception:  # damaged bytes make NumPy raise anything
         return 0, 0
-    if array.dtype != dtype or array.shape != shape or type(noted) is not int or not 0 <= noted <= shape[0]:
+    if array.dtype != dtype or array.shape != shape or not 0 <= noted <= shape[0]:
         return 0, 0
     if _checksum(array, 0, noted, 0) != crc:
         return 0, 0

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hbmp import hamming
 from hbmp._core.arrays import read_npy
 from hbmp._core.files import beside
+from hbmp._core.parquet_files import open_parquet
 from hbmp._core.reading import first_line, reading
 from hbmp.encode.images import cut_folder, encode_images, first_codes, read_images
 from hbmp.images.files import holds_images
@@ -112,11 +113,7 @@ def _cut_npy(file: Path, rows_per_part: int) -> list[tuple[Any, ...]]:
 
 
 def _cut_parquet(file: Path, column: str, kind: str, rows_per_part: int) -> list[tuple[Any, ...]]:
-    import pyarrow.parquet as pq
-
-    with reading(file, "Parquet"):
-        opened = pq.ParquetFile(file)
-    with opened as parquet:
+    with open_parquet(file) as parquet:
         _check_columns(file, parquet.schema_arrow, column, kind)
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
     pieces: list[tuple[Any, ...]] = []

@@ -15,6 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from hbmp._core.files import naming
+from hbmp._core.reading import json_object
 
 Record = dict[str, Any]
 """One result line, as JSON holds it."""
@@ -159,11 +160,11 @@ def _same_source(before: Record, record: Record) -> bool:
 def _parse(line: bytes, path: Path, number: int) -> Record:
     """One line as a record, or an error that names the line."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        record = json_object(line)
+    except ValueError as error:
         raise ValueError(
             f"Line {number} of {path} is not JSON ({error}). Remove the line; its cell runs again."
         ) from None
-    if not isinstance(record, dict) or "key" not in record:
+    if "key" not in record:
         raise ValueError(f"Line {number} of {path} is not a result: it has no key. Remove the line.")
     return record

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hbmp._core.parquet_files import open_parquet, read_schema
 from hbmp._core.reading import reading
 from hbmp.images.decode import Picture
 
@@ -177,7 +178,10 @@ class ParquetSource:
             if group not in self._kept:
                 file, inside = self._place[group]
                 with reading(self.files[file], "Parquet"), pq.ParquetFile(self.files[file]) as parquet:
-                    self._kept[group] = parquet.read_row_group(inside, columns=[self.column]).column(0).combine_chunks()
+                    column = parquet.read_row_group(inside, columns=[self.column]).column(0).combine_chunks()
+                    if len(column) != self._first[group + 1] - self._first[group]:
+                        raise ValueError(f"its row group {inside} holds {len(column)} values of {self.column!r}")
+                    self._kept[group] = column
             self._kept.move_to_end(group)
             while len(self._kept) > 1 and sum(column.nbytes for column in self._kept.values()) > _CACHED_BYTES:
                 self._kept.popitem(last=False)
@@ -210,31 +214,26 @@ def image_columns(file: str | Path) -> list[str]:
 
 
 def _groups(file: str, column: str) -> list[tuple[int, int]]:
-    """Rows of each row group and bytes of its images. Raises ValueError if the column holds no images."""
+    """Rows and bytes of each row group. Raises ValueError if the column holds no images.
+
+    The bytes are those of all columns. pyarrow ends the process where the description of one column is damaged.
+    """
     found = image_columns(file)
     if column not in found:
         raise ValueError(
             f"{file} has no column {column!r} of encoded images; its columns of bytes are: "
             f"{', '.join(found) or 'none'}."
         )
-    import pyarrow.parquet as pq
-
-    with reading(file, "Parquet"), pq.ParquetFile(file) as parquet:
+    with open_parquet(file) as parquet:
         groups = [parquet.metadata.row_group(i) for i in range(parquet.num_row_groups)]
-        chunks = [[group.column(i) for i in range(group.num_columns)] for group in groups]
-        return [
-            (group.num_rows, sum(c.total_uncompressed_size for c in parts if c.path_in_schema.split(".")[0] == column))
-            for group, parts in zip(groups, chunks, strict=True)
-        ]
+        return [(group.num_rows, max(0, group.total_byte_size)) for group in groups]
 
 
 def _schema(file: str | Path) -> Any:
     try:
-        import pyarrow.parquet as pq
+        return read_schema(file)
     except ImportError:
         raise ImportError("Reading images from Parquet needs pyarrow: pip install 'hbmp[images]'.") from None
-    with reading(file, "Parquet"):
-        return pq.read_schema(file)
 
 
 def _may_hold_images(kind: Any) -> bool:

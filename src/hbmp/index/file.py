@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from hbmp._core.files import beside
 from hbmp._core.files import naming as named
+from hbmp._core.reading import json_object
 
 FORMAT = 2
 DTYPES = ("|u1", "<u2", "<i4", "<i8", "<f4", "<f8")  # all that an index file may hold
@@ -103,10 +104,10 @@ def _read_header(file: BufferedReader, path: Path, size: int) -> tuple[dict[str,
     if digest is not None and hashlib.sha256(text).digest() != digest:
         raise Damaged("the checksum of its header does not match")
     try:
-        header = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Damaged("its header cannot be read") from None
-    expected = header.get("file_bytes") if isinstance(header, dict) else None
+        header = json_object(text)
+    except ValueError as error:
+        raise Damaged(f"its header cannot be read: {error}") from None
+    expected = header.get("file_bytes")
     if not is_whole(expected):
         raise Damaged("its header cannot be read")
     if size != expected:

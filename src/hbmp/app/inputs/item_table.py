@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hbmp._core.parquet_files import open_parquet
 from hbmp._core.reading import reading
 from hbmp.app.inputs.cells import as_values, naming_csv
 from hbmp.images.sources import parquet_files
@@ -164,12 +165,11 @@ class _Parquet:
 
     def __init__(self, path: Path):
         try:
-            from pyarrow import parquet
+            import pyarrow  # noqa: F401
         except ImportError as error:
             raise ValueError(f"Reading {path} needs pyarrow: pip install 'hbmp[images]'.") from error
         self._path = path
-        with reading(path, "Parquet"):
-            self._files = [parquet.ParquetFile(file) for file in parquet_files(path)]
+        self._files = [open_parquet(file) for file in parquet_files(path)]
         self.names = self._files[0].schema_arrow.names
 
     def count(self) -> int:

@@ -7,6 +7,7 @@ The first row is a header if it has a known name, or words above numbers. A colu
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def parse_labels(values: Sequence[str], path: Path) -> Labels:
             f"Item {list(values).index('') + 1} of {path} has no label; give it one, or write all as lists, such as "
             "'sea;sand'."
         )
-    fraction = next((value for value in values if _is_number(value) and not float(value).is_integer()), None)
+    fraction = next((value for value in values if _is_number(value) and _has_fraction(float(value))), None)
     if fraction is not None and all(map(_is_number, values)) and 2 * len(set(values)) > len(values):
         raise ValueError(
             f"Labels must be classes, found numbers such as {fraction} in {path}: {len(set(values)):,} different "
@@ -141,6 +142,11 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _has_fraction(number: float) -> bool:
+    """Whether a number has digits behind the point; "nan" and whole numbers beyond float64 have none."""
+    return math.isfinite(number) and not number.is_integer()
 
 
 def _is_whole(text: str) -> bool:

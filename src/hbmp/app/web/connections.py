@@ -2,7 +2,7 @@
 
 Uvicorn waits for a request head without a limit, so a few hundred senders that never finish theirs would hold every
 file handle of the process. Here a head has `HEAD_SECONDS`, and beyond `Room.connections` the oldest connection without
-a request under way is closed. Repeated warnings are logged once.
+a request under way is closed. Repeated warnings are logged once, those of libraries too.
 """
 
 from __future__ import annotations
@@ -123,25 +123,32 @@ def limited_protocol(most: int, head_seconds: float = HEAD_SECONDS) -> type[H11P
 
 
 class Once(logging.Filter):
-    """Passes each warning once, and every error."""
+    """Passes the first warning of each line of code, and every error.
+
+    The text does not count: libraries put bytes of a request into it, and a client would choose the size of the log.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._passed: set[str] = set()
+        self._passed: set[tuple[str, int]] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is new, or an error."""
-        text = record.getMessage()
-        if record.levelno >= logging.ERROR or text not in self._passed:
-            self._passed.add(text)
+        """Whether the record is the first of its line, or an error."""
+        line = (record.pathname, record.lineno)
+        if record.levelno >= logging.ERROR or line not in self._passed:
+            self._passed.add(line)
             return True
         return False
 
 
 def log_warnings_once() -> None:
-    """Log each warning of the server once, however often it is repeated."""
-    if not any(isinstance(each, Once) for each in _log.filters):
-        _log.addFilter(Once())
+    """Log each warning of the server and of its libraries once, however often it is repeated.
+
+    Libraries such as the parser of forms have loggers without handlers; the handler of last resort writes their lines.
+    """
+    for place in (_log, logging.lastResort):
+        if place is not None and not any(isinstance(each, Once) for each in place.filters):
+            place.addFilter(Once())
 
 
 def log_full_handles_once(loop: asyncio.AbstractEventLoop) -> None:
