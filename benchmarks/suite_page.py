@@ -62,8 +62,8 @@ and the worst set.
 ABLATION = """\
 ## What each idea brings
 
-Points of mAP that HBMP loses without an idea, on queries split from the training rows, seed 0: the mean over the \
-sets where the idea is in use, and the set that loses most. An idea stays if it brings 0.3 points on average by any \
+Points of mAP that HBMP loses without an idea, on queries split from the training rows: the mean over the sets where \
+the idea is in use, and the set that loses most. "Seeds" is the number of fits per set. An idea stays if it brings 0.3 points on average by any \
 measure, or if some set would lose more than 2 points without it.
 """
 REGRET = """\
@@ -190,7 +190,7 @@ def lead_table(lines: list[dict], more: list[dict]) -> str:
 
 def ablation_table(variants: list[dict], multi_label: set[str]) -> str:
     """One row for each idea: what is lost without it by each measure, on average and at worst."""
-    head = ["idea", "used on", "bits", *(title for name in MEASURES.values() for title in (name, "worst", "on"))]
+    head = ["idea", "used on", "bits", "seeds", *(title for name in MEASURES.values() for title in (name, "worst", "on"))]
     rows = []
     for idea, (variant, where) in IDEAS.items():
         for bits in sorted({line["bits"] for line in variants if line["name"] == variant}):
@@ -201,8 +201,13 @@ def ablation_table(variants: list[dict], multi_label: set[str]) -> str:
             for lost in losses:
                 worst = max(lost, key=lost.__getitem__)
                 cells += [points(float(np.mean(list(lost.values())))), points(lost[worst]), worst]
-            rows.append([idea, where, bits, *cells])
+            rows.append([idea, where, bits, _n_seeds(variants, variant, bits), *cells])
     return table(head, rows)
+
+
+def _n_seeds(variants: list[dict], variant: str, bits: int) -> int:
+    """Seeds that a variant was measured with, on any set."""
+    return len({line["seed"] for line in variants if line["name"] == variant and line["bits"] == bits})
 
 
 def _on_most_sets(variants: list[dict], variant: str, bits: int) -> bool:

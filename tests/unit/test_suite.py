@@ -117,7 +117,7 @@ def test_an_idea_is_measured_where_it_is_in_use():
 
     lines = [line(held, name, own, own) for held in "ab" for name, own in (("default", 0.6), ("no intercept", 0.5))]
     lines = [{**one, "new_own": one["own"]} for one in lines]
-    assert "| free constant | multi-label | 16 | +10.0 | +10.0 | b |" in ablation_table(lines, {"b"})
+    assert "| free constant | multi-label | 16 | 1 | +10.0 | +10.0 | b |" in ablation_table(lines, {"b"})
     assert "free constant" not in ablation_table(lines, set())
 
 
