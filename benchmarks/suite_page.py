@@ -63,8 +63,8 @@ ABLATION = """\
 ## What each idea brings
 
 Points of mAP that HBMP loses without an idea, on queries split from the training rows: the mean over the sets where \
-the idea is in use, and the set that loses most. "Seeds" is the number of fits per set. An idea stays if it brings 0.3 points on average by any \
-measure, or if some set would lose more than 2 points without it.
+the idea is in use, and the set that loses most. "Seeds" is the number of fits per set. An idea stays if it brings \
+0.3 points on average by any measure, or if some set would lose more than 2 points without it.
 """
 REGRET = """\
 Each setting is scored by the mean of both mAPs on queries split from the training rows. Regret is what a set loses \
@@ -190,7 +190,8 @@ def lead_table(lines: list[dict], more: list[dict]) -> str:
 
 def ablation_table(variants: list[dict], multi_label: set[str]) -> str:
     """One row for each idea: what is lost without it by each measure, on average and at worst."""
-    head = ["idea", "used on", "bits", "seeds", *(title for name in MEASURES.values() for title in (name, "worst", "on"))]
+    titles = [title for name in MEASURES.values() for title in (name, "worst", "on")]
+    head = ["idea", "used on", "bits", "seeds", *titles]
     rows = []
     for idea, (variant, where) in IDEAS.items():
         for bits in sorted({line["bits"] for line in variants if line["name"] == variant}):
