@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from suite_page import page
+from suite_page import page, readme_part
 from suite_tables import method_table, rank_table, regret_tables
 
 ROOT = Path(__file__).parents[1]
@@ -15,6 +15,13 @@ VARIANTS = ROOT / "results" / "suite-variants.jsonl"
 MORE = ROOT / "results" / "suite-peers.jsonl"
 SETS = ROOT / "results" / "suite-sets.json"
 PAGE = ROOT / "docs" / "suite.md"
+README, MARKS = ROOT / "README.md", ("<!-- suite -->", "<!-- /suite -->")
+
+
+def filled(text: str, shown: str) -> str:
+    """The README with this paragraph between its marks."""
+    begin, end = MARKS
+    return f"{text.split(begin, maxsplit=1)[0]}{begin}\n\n{shown}\n\n{end}{text.split(end)[1]}"
 
 
 def add_commands(commands, read_lines: Callable[[Path], list[dict]]) -> None:
@@ -42,11 +49,13 @@ def add_commands(commands, read_lines: Callable[[Path], list[dict]]) -> None:
     def write_page(options) -> None:
         facts = json.loads(SETS.read_text())
         options.output.write_text(page(lines_of(options), read_lines(VARIANTS), facts, read_lines(MORE)))
+        if options.output == PAGE:
+            README.write_text(filled(README.read_text(), readme_part(lines_of(options))))
 
     for name, command, help_text, measures in (
         ("report", report, "rank and margin of hbmp on every set", ["own", "real"]),
         ("regret", show_regret, "leave-one-set-out regret over variants", ["score"]),
-        ("page", write_page, "write the page of the documentation", ["own"]),
+        ("page", write_page, "write the page of the documentation and the paragraph of the README", ["own"]),
     ):
         one = commands.add_parser(name, help=help_text)
         one.add_argument("files", nargs="*", type=Path, default=[RESULTS])

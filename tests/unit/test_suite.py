@@ -213,6 +213,10 @@ def test_the_page_is_that_of_the_lines_and_sets():
     lines, variants, more = (read_lines(path) for path in files)
     expected = suite_report.page(lines, variants, json.loads(suite_report.SETS.read_text()), more)
     assert suite_report.PAGE.read_text() == expected, "run `python benchmarks/suite.py page`"
+    readme = suite_report.README.read_text()
+    assert suite_report.filled(readme, suite_report.readme_part(lines)) == readme, (
+        "run `python benchmarks/suite.py page`"
+    )
 
 
 def test_every_regime_has_a_set():
