@@ -4,8 +4,8 @@
 
 The texts are those of `benchmarks/front_page.py`: descriptions of functions in packages that `pip install -c
 constraints.txt '.[learn,plots,text]'` installs, with the part of the package as class. Half of the texts that are not
-queries train, all are searched. The queries shown are the most typical ones of one line: every search finds about as many
-right items for them as it finds on average. An item of another class is named with the last part of its class.
+queries train, all are searched. The queries shown are the most typical ones of one line: every search finds about as
+many right items for them as it finds on average. An item of another class is named with the last part of its class.
 """
 
 from __future__ import annotations
