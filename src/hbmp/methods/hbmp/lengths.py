@@ -99,11 +99,12 @@ class RebuildingLengths(Rebuilding):
         self._learn_near(X, rng)
         mean_length = float(self.levels_.mean())
         self.decoder_ = np.vstack([mean_length * inner.decoder_, np.zeros((self.n_lengths_, X.shape[1]), np.float32)])
-        return self._weighed(X, codes, weighting, ridge)
+        atoms = mean_length * np.linalg.norm(inner.decoder_, axis=1)
+        return self._weighed(X, codes, atoms, weighting, ridge)
 
-    def _weighed(self, X: Any, codes: np.ndarray, weighting: str | None, ridge: float) -> CodeBook:
-        """The code book; each bit is weighted by the squared length of its atom."""
-        own = np.square(np.linalg.norm(self.decoder_, axis=1))
+    def _weighed(self, X: Any, codes: np.ndarray, atoms: np.ndarray, weighting: str | None, ridge: float) -> CodeBook:
+        """The code book; each bit is weighted by the square of what it adds, and the last bits least."""
+        own = np.square(np.pad(atoms, (0, self.n_lengths_)))
         given = None if weighting else np.maximum(own / own.max(), 1e-6)
         book = code_book(codes, X - self.mean_, weighting=weighting or "ridge", ridge=ridge, given=given)
         self._take_out(book, weighting)

@@ -1,6 +1,6 @@
 """Codes for real-valued queries alone: full coupling, and lengths as the rows need them (`HBMP(queries="floats")`).
 
-Rows that differ in length are coded in one of two ways, whichever finds more of the nearest of held-out rows: by
+Rows that differ in length are coded in one of two ways, whichever finds more of the nearest on a sample: by
 direction and length (`lengths`), or as they are. As they are, distance needs the length of the rebuilt vector, which no
 sum of the bits' products has:
 
@@ -8,7 +8,7 @@ sum of the bits' products has:
 
     ŷ    rebuilt, centred  (d,)
     v    offset bits       (L,) in {-1, +1} at the end of the code
-    a    steps             (L,) the mean of all o, then as k-means finds them where levels are such sums
+    a    steps             (L,) of levels that are such sums, found by rounds of k-means
 
 The inner product needs no offset, and rebuilt vectors take no notice of it.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from hbmp import hamming
 from hbmp.methods.hbmp.axes import in_parts
@@ -27,6 +28,7 @@ from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.codebook import CodeBook
 
 _ROWS, _MOST = 5000, 10
+_TRIED, _TRIED_ITER = 1500, 3  # rows and rounds that choose between lengths and offsets
 _ROUNDS = 30  # of k-means
 _FEWEST = 64  # bits from which on they pay
 
@@ -63,7 +65,7 @@ class RebuildingOffsets(RebuildingLengths):
         self.levels_, self.steps_ = levels_of_sums(offsets, self.n_lengths_)
         self.scale_ = np.ones(n_bits, dtype=np.float32)
         self.decoder_ = np.vstack([inner.decoder_, np.zeros((self.n_lengths_, X.shape[1]), np.float32)])
-        return self._weighed(X, hamming.signs(self.bits(X)), weighting, ridge)
+        return self._weighed(X, hamming.signs(self.bits(X)), np.linalg.norm(inner.decoder_, axis=1), weighting, ridge)
 
     def _bits(self, X: Any) -> np.ndarray:
         bits = self.directions_of_.bits(X)
@@ -131,12 +133,16 @@ def for_floats(function: Rebuilding, X: Any, n_bits: int, random_state: Any) -> 
             f"found {function.coupling!r}."
         )
     function.set_params(coupling=1.0)
-    fitted = []
-    for each in _candidates(function, X, n_bits):
-        book = each.pursue(X, n_bits, random_state=random_state)
-        fitted.append((0.0 if each.recall_ is None else each.recall_.estimate, each, book))
-    _, best, book = max(fitted, key=lambda found: found[0])
-    return best, book
+    candidates = _candidates(function, X, n_bits)
+    if len(candidates) > 1:
+        few = X[np.linspace(0, len(X) - 1, min(_TRIED, len(X))).astype(int)]
+        recalls = []
+        for candidate in candidates:
+            tried = clone(candidate).set_params(n_iter=min(candidate.n_iter, _TRIED_ITER))
+            tried.pursue(few, n_bits, random_state=random_state)
+            recalls.append(0.0 if tried.recall_ is None else tried.recall_.estimate)
+        candidates = [candidates[int(np.argmax(recalls))]]
+    return candidates[0], candidates[0].pursue(X, n_bits, random_state=random_state)
 
 
 def _candidates(function: Rebuilding, X: Any, n_bits: int) -> list[Rebuilding]:
