@@ -1,8 +1,8 @@
 """Codes for real-valued queries alone: full coupling, and lengths as the rows need them (`HBMP(queries="floats")`).
 
-Rows that differ in length are coded in one of two ways, whichever finds more of the nearest on a sample: by
-direction and length (`lengths`), or as they are. As they are, distance needs the length of the rebuilt vector, which no
-sum of the bits' products has:
+Rows that differ in length are coded by direction and length (`lengths`), or as they are where this finds clearly more
+of the nearest on a sample. As they are, distance needs the length of the rebuilt vector, which no sum of the bits'
+products has:
 
     ‖q - x‖²/2 ≈ constant - (q·ŷ + o)        o = -‖ŷ‖²/2 ≈ a₀ + Σ a_j v_j
 
@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.base import clone
 
 from hbmp import hamming
+from hbmp._core.progress import parts, stage
 from hbmp.methods.hbmp.axes import in_parts
 from hbmp.methods.hbmp.lengths import EFFICIENCY, FINER, RebuildingLengths, places_of, with_lengths
 from hbmp.methods.hbmp.recall import water_level
@@ -29,6 +30,7 @@ from hbmp.pursuit.codebook import CodeBook
 
 _ROWS, _MOST = 5000, 10
 _TRIED, _TRIED_ITER = 1500, 3  # rows and rounds that choose between lengths and offsets
+_CLEARLY = 0.03  # recall that offsets must gain: where they gain less, lengths rank rebuilt vectors better
 _ROUNDS = 30  # of k-means
 _FEWEST = 64  # bits from which on they pay
 
@@ -137,11 +139,13 @@ def for_floats(function: Rebuilding, X: Any, n_bits: int, random_state: Any) -> 
     if len(candidates) > 1:
         few = X[np.linspace(0, len(X) - 1, min(_TRIED, len(X))).astype(int)]
         recalls = []
-        for candidate in candidates:
-            tried = clone(candidate).set_params(n_iter=min(candidate.n_iter, _TRIED_ITER))
-            tried.pursue(few, n_bits, random_state=random_state)
-            recalls.append(0.0 if tried.recall_ is None else tried.recall_.estimate)
-        candidates = [candidates[int(np.argmax(recalls))]]
+        with stage("lengths of rows", until=0.3):
+            for candidate in parts(candidates):
+                tried = clone(candidate).set_params(n_iter=min(candidate.n_iter, _TRIED_ITER))
+                tried.pursue(few, n_bits, random_state=random_state)
+                recalls.append(0.0 if tried.recall_ is None else tried.recall_.estimate)
+        clearly = _CLEARLY if function.metric == "l2" else 0.0
+        candidates = candidates[1:] if recalls[1] > recalls[0] + clearly else candidates[:1]
     return candidates[0], candidates[0].pursue(X, n_bits, random_state=random_state)
 
 
