@@ -115,7 +115,8 @@ def tables():
     """Everything below the heading."""
     by_index = recall_tables(("cosine",), (" hamming",), (OWN, FLOATS, "ITQ", "PCA rotation"), "Index: ")
     parts = [
-        'HBMP(queries="floats") less the best other method in points of recall@10, and which that is. Float queries:',
+        "HBMP less the best other method in points of recall@10, and which that is. Real-valued queries, "
+        'HBMP(queries="floats"):',
         lead_table("at_10", "float", FLOATS),
         "HBMP by its defaults, real-valued queries:",
         lead_table("at_10", "float"),
