@@ -36,12 +36,12 @@ def signs(scores):
     return np.where(scores >= 0, np.float32(1), np.float32(-1))
 
 
-def hbmp_codes(**settings):
+def hbmp_codes(queries="codes", **settings):
     """HBMP without labels; by inner product where the task ranks by it."""
 
     def run(task, n_bits, seed):
         function = Rebuilding(**settings, metric="ip" if task.metric == "ip" else "l2")
-        model = hbmp.HBMP(n_bits, function=function, random_state=seed).fit(task.train)
+        model = hbmp.HBMP(n_bits, queries=queries, function=function, random_state=seed).fit(task.train)
         codes, n_bytes = model.transform(task.database), n_bits / 8
         weighted = codes.astype(np.float32) * model.bit_weights_.astype(np.float32)
         yield "float hamming", n_bytes, model.project(task.queries) @ weighted.T
@@ -257,7 +257,7 @@ def gaussian_levels(n_levels):
 
 METHODS = {
     "HBMP": hbmp_codes(),
-    "HBMP, coupling 1": hbmp_codes(coupling=1.0),
+    "HBMP, float queries": hbmp_codes("floats"),
     "HBMP nested": hbmp_codes(nested=True),
     "ITQ": linear(published("itq")),
     "PCA rotation": linear(published("pca_rotation")),

@@ -131,6 +131,7 @@ def test_label_sets_weigh_by_their_counts():
         ({"scheme": "constant", "function": Network("tiny")}, IMAGES, {"extra_bits": 0}),
         ({"function": Network("tiny")}, IMAGES, {"extra_bits": 0}),  # starts from random weights
         ({"weight_share": 0.1}, NO_LABELS, {"unlabelled": True, "weight_share": 0.1}),
+        ({"queries": "floats"}, NO_LABELS, {"unlabelled": True, "queries": "floats"}),
     ],
 )
 def test_settings_that_are_given_stand(settings, facts, expected):
@@ -160,11 +161,19 @@ def test_a_menu_is_one_candidate_per_value():
         ({"extra_bits": -1}, "extra_bits must be"),
         ({"extra_bits": True}, "extra_bits must be"),
         ({"extra_bits": 4, "function": Trees(n_trees=2)}, "Leave extra_bits at 0"),
+        ({"queries": "real"}, "queries must be 'codes' or 'floats', found 'real'"),
+        ({"queries": None}, "queries must be"),
+        ({"queries": "floats"}, "without labels, found labels. Leave queries at 'codes'"),
     ],
 )
 def test_settings_that_no_plan_can_follow_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         plan(CLASSES, **settings)
+
+
+def test_queries_need_bits_that_rebuild_features():
+    with pytest.raises(ValueError, match="found an affinity, a function or a scheme of your own"):
+        plan(NO_LABELS, queries="floats", affinity="distance_levels")
 
 
 def test_facts_of_data(label_rows):

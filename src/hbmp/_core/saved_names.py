@@ -23,6 +23,7 @@ PARTS = {
     "parts/recall-estimate": "hbmp.methods.hbmp.recall:RecallEstimate",
     "parts/rebuilding": "hbmp.methods.hbmp.unlabelled:Rebuilding",
     "parts/rebuilding_lengths": "hbmp.methods.hbmp.lengths:RebuildingLengths",
+    "parts/rebuilding_offsets": "hbmp.methods.hbmp.offsets:RebuildingOffsets",
     "parts/detail_bits": "hbmp.methods.hbmp.detail:DetailBits",
 }
 FORMAT_1 = {  # format 1 named the file and class of each part; this list is complete

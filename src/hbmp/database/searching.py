@@ -46,7 +46,7 @@ class Searchable(Items):
             Number of items per query.
         real_valued : bool, default=None
             Compare the scores of a query before the sign: finer distances. None is True with `rescore`, where the
-            candidates then miss fewer items, and False without.
+            candidates then miss fewer items, and for models learned for such queries (`HBMP(queries="floats")`).
         where : mapping, default=None
             Conditions on the payload and on "label", all of which must hold: ``{"brand": "sony"}``,
             ``{"brand": ["sony", "canon"]}``, ``{"price": {">=": 10, "<": 20}}``.
@@ -68,9 +68,10 @@ class Searchable(Items):
             Ids of the items; -1, or None for ids that are texts, if there are fewer than `k`.
         """
 
-        finer = rescore is not None if real_valued is None else real_valued
-
         def encode(model: Hasher) -> tuple[NDArray[Any], Rescoring | None]:
+            finer = real_valued
+            if finer is None:
+                finer = rescore is not None or getattr(model, "queries", "codes") == "floats"
             if rescore is None:
                 return model.project(X) if finer else model.transform(X), None
             vectors = vectors_of(model, X)

@@ -31,6 +31,7 @@ from hbmp.methods._shared.weights import read_weights
 from hbmp.methods.hbmp.detail import join_weights
 from hbmp.methods.hbmp.encoder import BitEncoder
 from hbmp.methods.hbmp.lengths import with_lengths
+from hbmp.methods.hbmp.offsets import for_floats
 from hbmp.methods.hbmp.plan import DataFacts, Plan, resolve
 from hbmp.methods.hbmp.published import PUBLISHED
 from hbmp.methods.hbmp.select import select, spare_bits
@@ -79,6 +80,10 @@ class HBMP(Hasher):
         unexplained of the features, for images those of the layer before the last. "auto" chooses the number on
         held-out training rows; for images it is an eighth from 32 bits on. It is 0 without labels and below 200 rows.
         See docs/bits.md.
+    queries : {"codes", "floats"}, default="codes"
+        What searches codes learned without labels. "codes" serves stores that count differing bits; real-valued queries
+        find more than codes there too. "floats" is for real-valued queries (`project`) alone: they find most, but
+        weighted Hamming distance between codes ranks badly. See docs/without-labels.md.
     label_share : float or "auto", default="auto"
         Weight of the votes of predicted labels in each bit, from 0 to 1. With 0 no label scores are learned.
     label_queries : bool or "auto", default="auto"
@@ -170,6 +175,7 @@ class HBMP(Hasher):
         dither: Share = "auto",
         extra_bits: int | Literal["auto"] = "auto",
         detail_bits: int | Literal["auto"] = 0,
+        queries: Literal["codes", "floats"] = "codes",
         label_share: Share = "auto",
         label_queries: Switch = "auto",
         weight_share: Share = "auto",
@@ -195,6 +201,7 @@ class HBMP(Hasher):
         self.dither = dither
         self.extra_bits = extra_bits
         self.detail_bits = detail_bits
+        self.queries = queries
         self.label_share = label_share
         self.label_queries = label_queries
         self.weight_share = weight_share
@@ -295,9 +302,12 @@ class HBMP(Hasher):
     def _rebuild(self, X: Any, plan: Plan, rng: np.random.Generator) -> None:
         """Without labels: code book and hash function come from one pursuit on the features."""
         function = clone(self.function) if isinstance(self.function, Rebuilding) else Rebuilding()
-        function = with_lengths(function, X, self.n_bits)
         seed = draw_seed(rng)
-        self.codebook_ = function.pursue(X, self.n_bits, random_state=seed)
+        if plan.queries == "floats":
+            function, self.codebook_ = for_floats(function, X, self.n_bits, seed)
+        else:
+            function = with_lengths(function, X, self.n_bits)
+            self.codebook_ = function.pursue(X, self.n_bits, random_state=seed)
         self.plan_, self.encoder_ = plan, BitEncoder(function, self.n_bits)
         self._finish()
 

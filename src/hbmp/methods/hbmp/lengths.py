@@ -34,9 +34,9 @@ from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.features import code_book
 
 _ROWS, _QUERIES, _NEAREST = 5000, 200, 10  # that near rows are looked up in
-_EFFICIENCY = 0.75  # of the bits of a direction, see `recall`
+EFFICIENCY = 0.75  # of the bits of a direction, see `recall`
 _MOST, _FEWEST_ROWS = 8, 200
-_FINER = 4.5  # 1.5 times 3: errors of lengths are a third of those of directions
+FINER = 4.5  # 1.5 times 3: errors of lengths are a third of those of directions
 _FEWEST, _FEWEST_TOLD = 2, 3  # length bits that pay; and of rows of unit length
 _ALIKE = 0.1  # spread of the rows' own lengths, of that of the distances from the mean, that makes them unit length
 _FINE = 2  # bits per feature beyond which linear scores lose more by inner product, or for unit rows, than lengths gain
@@ -86,6 +86,7 @@ class RebuildingLengths(Rebuilding):
         self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         directions, sizes = self._directions(X)
         inner = Rebuilding(**{**self.get_params(), "metric": "l2", "length_bits": 0})
+        inner.by_spectrum = False  # layers rebuild directions better, but fewer of the nearest are found
         inner._found(directions, held, n_bits - self.n_lengths_, rng, None, ridge)
         inner.rescale(1 / inner.scale_, np.zeros(len(inner.scale_)))
         inner.free_queries_ = inner.coupling_ == 1
@@ -98,7 +99,12 @@ class RebuildingLengths(Rebuilding):
         self._learn_near(X, rng)
         mean_length = float(self.levels_.mean())
         self.decoder_ = np.vstack([mean_length * inner.decoder_, np.zeros((self.n_lengths_, X.shape[1]), np.float32)])
-        own = np.square(np.pad(mean_length * np.linalg.norm(inner.decoder_, axis=1), (0, self.n_lengths_)))
+        atoms = mean_length * np.linalg.norm(inner.decoder_, axis=1)
+        return self._weighed(X, codes, atoms, weighting, ridge)
+
+    def _weighed(self, X: Any, codes: np.ndarray, atoms: np.ndarray, weighting: str | None, ridge: float) -> CodeBook:
+        """The code book; each bit is weighted by the square of what it adds, and the last bits least."""
+        own = np.square(np.pad(atoms, (0, self.n_lengths_)))
         given = None if weighting else np.maximum(own / own.max(), 1e-6)
         book = code_book(codes, X - self.mean_, weighting=weighting or "ridge", ridge=ridge, given=given)
         self._take_out(book, weighting)
@@ -185,9 +191,9 @@ def length_bits(X: np.ndarray, n_bits: int, metric: str = "l2") -> int:
         return 0
     variances = np.linalg.eigvalsh(np.cov(centred.T)) if rows.shape[1] > 1 else np.ones(1)
     variances = np.maximum(variances, 1e-9 * max(float(variances.max()), 1e-30))
-    left = distortion(variances, _EFFICIENCY * n_bits) / variances.sum()
+    left = distortion(variances, EFFICIENCY * n_bits) / variances.sum()
     effective = variances.sum() ** 2 / np.square(variances).sum()
-    wanted = np.log2(max(_FINER * spread / np.sqrt(left / effective), 1e-9))
+    wanted = np.log2(max(FINER * spread / np.sqrt(left / effective), 1e-9))
     return 0 if wanted < (_FEWEST_TOLD if told else _FEWEST) else min(int(wanted), _MOST, n_bits // 8)
 
 

@@ -125,6 +125,7 @@ class Plan:
     extra_bits: int = 0
     normalise: bool = False
     detail_bits: Any = 0  # "auto" until `with_details`
+    queries: str = "codes"  # without labels: what the codes are searched with
     detail_total: float = 0.0  # sum of their weights
     detail_total_real: float = 0.0  # the same for real-valued queries
     unexplained: tuple[float, ...] = ()  # share of the features left by nothing, by label bits and by all bits
@@ -213,7 +214,14 @@ def resolve(params: Mapping[str, Any], facts: DataFacts) -> Plan:
     plan = _with_details(plan, params["detail_bits"], facts)
     if not facts.labelled and _rebuilds(params):
         weight_share = 1.0 if _is_auto(params["weight_share"]) else float(params["weight_share"])
-        return replace(plan, unlabelled=True, feature_share=1.0, weight_share=weight_share)
+        plan = replace(plan, unlabelled=True, queries=params["queries"])
+        return replace(plan, feature_share=1.0, weight_share=weight_share)
+    if params["queries"] != "codes":
+        found = "labels" if facts.labelled else "an affinity, a function or a scheme of your own"
+        raise ValueError(
+            f"queries={params['queries']!r} applies to codes that rebuild features without labels, found {found}. "
+            "Leave queries at 'codes'; `project` gives real-valued queries of every model."
+        )
     function = hash_function(params, facts)
     plan = replace(plan, function=function, affinity=label_affinity(params["affinity"], facts))
     plan = _with_objective(plan, params, facts)
@@ -355,6 +363,8 @@ def check(params: Mapping[str, Any]) -> None:
     for name in ("intercept", "label_queries"):
         if params[name] not in ("auto", True, False):
             raise ValueError(f"{name} must be 'auto', True or False, found {params[name]!r}.")
+    if params["queries"] not in ("codes", "floats"):
+        raise ValueError(f"queries must be 'codes' or 'floats', found {params['queries']!r}.")
     extra = params["extra_bits"]
     whole = isinstance(extra, Integral) and not isinstance(extra, bool)
     if not _is_auto(extra) and not (whole and extra >= 0):

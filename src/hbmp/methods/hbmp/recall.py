@@ -160,12 +160,18 @@ def interval(shares: np.ndarray) -> tuple[float, float]:
 def distortion(variances: np.ndarray, rate: float) -> float:
     """Least mean squared error of a Gaussian with these variances at `rate` bits: reverse water-filling."""
     ordered = np.sort(variances[variances > 0])[::-1].astype(np.float64)
+    level, n_used = water_level(ordered, rate)
+    return float(n_used * level + ordered[n_used:].sum())
+
+
+def water_level(ordered: np.ndarray, rate: float) -> tuple[float, int]:
+    """(θ, how many variances share the rate), of positive variances in descending order."""
     logs = np.cumsum(np.log2(ordered)) / 2
     used = np.arange(1, len(ordered) + 1)
     levels = 2 ** (2 * (logs - rate) / used)  # the water level if the first axes share the rate
     best = np.flatnonzero(levels <= ordered)
     n_used = int(best[-1]) + 1 if len(best) else 1
-    return float(n_used * levels[n_used - 1] + ordered[n_used:].sum())
+    return float(levels[n_used - 1]), n_used
 
 
 def _half_lengths(rows, metric: str):

@@ -1,5 +1,10 @@
 """The pursuit without labels in stages: all bits at once, nested stages, or layers of at most one bit per axis.
 
+Reverse water-filling gives an axis of variance λ above the water level θ about ½ log2(λ/θ) bits. So where variances
+fall steeply, few axes get several bits each. `ALIKE` makes layers follow this: a layer takes the axes of about equal
+variance of what the layers before leave, and a bit per axis lowers these below the next. Where axes are all alike, one
+layer takes all bits.
+
 Y      points     (n, m)
 C      atoms      (b, m)   what each bit stands for
 E      rest       (n, m)   what the stages so far leave
@@ -20,6 +25,9 @@ from hbmp.pursuit.radial import Radial
 _ROTATIONS = 50  # iterations of the start
 _ROTATED, _FEWEST_ROTATED = 20, 5000  # rows per bit that the start's rotation is learned from, and the fewest
 _SETTLED = 1e-3  # of what is unexplained: an iteration that gains less is the last
+ALIKE = 0.1  # least variance of an axis over the largest in its layer; chosen on training rows
+_STEEP, _SPARE = 8, 3  # bits per such axis from which on there are layers, and up to which one of them is the last
+_SMALLEST = 16  # a layer takes at least this part of the bits left
 SWEEPS = 8  # of an encoding; nearly all bits are settled after three
 
 
@@ -43,7 +51,9 @@ def staged_atoms(
     rest, atoms, unexplained = points, [], []
     for size in parts(sizes):
         share = squares(rest) / squares(points)
-        found, left = refine(rest, _start(rest, size, rng), coupling, n_iter, tol=_SETTLED, radial=radial)
+        found, left = refine(
+            rest, _start(rest, principal(rest)[1], size, rng), coupling, n_iter, tol=_SETTLED, radial=radial
+        )
         atoms.append(found)
         unexplained += [share * each for each in left]
         if len(sizes) > 1:
@@ -52,19 +62,33 @@ def staged_atoms(
 
 
 def layered_atoms(
-    points: np.ndarray, n_bits: int, n_iter: int, radial: Radial | None, rng: np.random.Generator
+    points: np.ndarray, n_bits: int, n_iter: int, radial: Radial | None, rng: np.random.Generator, alike: float = 0.0
 ) -> tuple[np.ndarray, list[int], np.ndarray, list[float]]:
-    """(atoms of the layers, their sizes, atoms of all bits together, unexplained) for more bits than axes.
+    """(atoms of the layers, their sizes, atoms of all bits together, unexplained).
 
     Layers of at most one bit per axis, each learned on what those before leave; then all atoms are refined together,
     with codes that start from the layers.
     """
-    n_axes = points.shape[1]
-    sizes = [n_axes] * (n_bits // n_axes) + ([n_bits % n_axes] if n_bits % n_axes else [])
-    layers, _ = staged_atoms(points, sizes, 1.0, n_iter, rng)
+    sizes: list[int] = []
+    rest, atoms = points, []
+    while (left := n_bits - sum(sizes)) > 0:
+        variances, components = principal(rest)
+        sizes.append(layer_size(variances, left, alike, _SPARE if sizes else _STEEP))
+        found, _ = refine(rest, _start(rest, components, sizes[-1], rng), 1.0, n_iter, tol=_SETTLED)
+        atoms.append(found)
+        if left > sizes[-1]:
+            rest = rest - choose_codes(rest @ found.T, overlaps_of(found), 1.0) @ found
+    layers = np.concatenate(atoms)
     codes = staged_codes(points @ layers.T, overlaps_of(layers), 1.0, sizes)
-    atoms, left = refine(points, codes, 1.0, n_iter, tol=_SETTLED, radial=radial)
-    return layers, sizes, atoms, left
+    together, unexplained = refine(points, codes, 1.0, n_iter, tol=_SETTLED, radial=radial)
+    return layers, sizes, together, unexplained
+
+
+def layer_size(variances: np.ndarray, n_bits: int, alike: float, spare: float) -> int:
+    """Bits of the next layer, of n_bits that are left: one per axis, and all where these are few for the alike axes."""
+    n_alike = int((variances >= alike * variances[0]).sum())
+    steep = alike > 0 and min(n_bits, len(variances)) > spare * n_alike
+    return min(n_bits, max(n_alike, n_bits // _SMALLEST) if steep else n_bits, len(variances))
 
 
 def staged_codes(agreement: np.ndarray, overlaps: np.ndarray, coupling: float, sizes: Any) -> np.ndarray:
@@ -85,10 +109,15 @@ def squares(rows: np.ndarray) -> float:
     return float(np.square(rows).sum(dtype=np.float64))
 
 
-def _start(points: np.ndarray, size: Any, rng: np.random.Generator) -> np.ndarray:
+def principal(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(sums of squares along the principal axes, the axes as columns), the largest first."""
+    squares, components = np.linalg.eigh((points.T @ points).astype(np.float64))
+    return np.maximum(squares[::-1], 0), components[:, ::-1]
+
+
+def _start(points: np.ndarray, components: np.ndarray, size: Any, rng: np.random.Generator) -> np.ndarray:
     """Codes to start from: signs of the leading axes of these points under ITQ's rotation."""
-    _, components = np.linalg.eigh((points.T @ points).astype(np.float64))
-    leading = points @ np.ascontiguousarray(components[:, ::-1][:, :size], dtype=points.dtype)
+    leading = points @ np.ascontiguousarray(components[:, :size], dtype=points.dtype)
 
     def rotate() -> dict[str, Any]:
         n_rows = max(_ROTATED * size, _FEWEST_ROTATED)

@@ -7,7 +7,7 @@ little variance λ: axis j is scaled by (λ_j/λ_1)^(-s/2), with s such that the
 Relation to ITQ: with a gain of 1, b axes, no coupling and orthogonal atoms this *is* iterative quantisation, whose
 rotation is the start here. What the pursuit adds is that atoms are refitted freely, that bits look at one another, and
 that a row's own score counts more than the rest of its error (`hbmp.pursuit.radial`). With full coupling, more bits
-than axes start as layers of at most one bit per axis (`stages`).
+than axes, or axes of very different variance, start as layers of at most one bit per axis (`stages`).
 
     X      features   (n, d)
     Y      points     (n, m)   m = 4 b at most
@@ -28,7 +28,7 @@ from hbmp.functions import HashFunction
 from hbmp.methods._shared.checks import need_counts, need_positive
 from hbmp.methods.hbmp.axes import in_parts, nearest_by_product, scaled_axes
 from hbmp.methods.hbmp.recall import RecallEstimate, estimate_recall, shares_of_nearest
-from hbmp.methods.hbmp.stages import SWEEPS, layered_atoms, squares, stage_sizes, staged_atoms, staged_codes
+from hbmp.methods.hbmp.stages import ALIKE, SWEEPS, layered_atoms, squares, stage_sizes, staged_atoms, staged_codes
 from hbmp.pursuit.codebook import CodeBook
 from hbmp.pursuit.features import choose_codes, code_book, fit_atoms, overlaps_of
 from hbmp.pursuit.radial import Radial, RadialTerms, origin_factor
@@ -46,8 +46,8 @@ class Rebuilding(HashFunction):
     ----------
     coupling : float or "auto", default="auto"
         How much a bit looks at the others: 0 for a linear function, 1 for the codes that rebuild best. Below 1 codes
-        also rank by Hamming distance; at 1 only real-valued queries or rebuilt vectors rank them well. "auto" is 0.6,
-        and 1 above one and a half bits per feature and for nested bits.
+        also rank by Hamming distance; at 1 only real-valued queries or rebuilt vectors rank them well, and axes of much
+        variance get several bits. "auto" is 0.6, and 1 above one and a half bits per feature and for nested bits.
     radial : float, default=2.0
         Weight of the error of a row's score with its own code, beside its squared error. It fades where codes are
         coarse, and has no effect on nested bits.
@@ -91,6 +91,7 @@ class Rebuilding(HashFunction):
     scale_: np.ndarray
 
     smoke = {"n_iter": 2}
+    by_spectrum = True  # layers of axes of like variance
 
     recall_: RecallEstimate | None
 
@@ -202,7 +203,7 @@ class Rebuilding(HashFunction):
         rows = np.delete(np.arange(len(X)), held) if len(held) else slice(None)
         points = self._learn(X, rows, n_bits, rng)
         codes = hamming.signs(self.bits(X))
-        if not self.layers_:  # free atoms of so many bits would fit the sample, not the data
+        if n_bits <= X.shape[1] or not self.layers_:  # free atoms of more bits would fit the sample, not the data
             self.decoder_ = _decoder(X, self.mean_, codes)
         lengths = None if weighting else self._squared_lengths()
         book = code_book(codes, points, weighting=weighting or "ridge", ridge=ridge, given=lengths)
@@ -222,13 +223,16 @@ class Rebuilding(HashFunction):
         origin = nearest_by_product(points) if self.metric == "l2" else -(self.mean_ @ axes)
         full = self.nested or n_bits > 1.5 * X.shape[1]
         self.coupling_ = float(self.coupling) if self.coupling != "auto" else 1.0 if full else _COUPLING
-        self.layers_ = self.coupling_ == 1 and not self.nested and n_bits > points.shape[1]
+        alike = ALIKE if self.coupling == 1 and self.by_spectrum else 0.0  # an "auto" coupling has layers of all axes
+        self.layers_ = self.coupling_ == 1 and not self.nested and (alike > 0 or n_bits > points.shape[1])
         self.sizes_ = stage_sizes(n_bits, self.nested)
         mean_square = squares(points[rows]) / len(points[rows])
         aligned = self.radial > 0 and self.gain == 1 and not self.nested
         radial = Radial(self.radial, origin, mean_square, self.metric == "ip") if aligned else None
         if self.layers_:
-            first, self.sizes_, C, self.unexplained_ = layered_atoms(points[rows], n_bits, self.n_iter, radial, rng)
+            first, self.sizes_, C, self.unexplained_ = layered_atoms(
+                points[rows], n_bits, self.n_iter, radial, rng, alike
+            )
             self.first_directions_ = np.ascontiguousarray(axes @ first.T)
             self.first_overlaps_ = overlaps_of(first)
         else:
