@@ -81,9 +81,9 @@ class HBMP(Hasher):
         held-out training rows; for images it is an eighth from 32 bits on. It is 0 without labels and below 200 rows.
         See docs/bits.md.
     queries : {"codes", "floats"}, default="codes"
-        What searches codes learned without labels. "codes" serves stores that count differing bits; real-valued queries
-        find more than codes there too. "floats" is for real-valued queries (`project`) alone: they find most, but
-        weighted Hamming distance between codes ranks badly. See docs/without-labels.md.
+        Kind of query that codes learned without labels are made for. "codes" ranks well by the Hamming distance between
+        codes, as stores that count differing bits need, and by real-valued queries. "floats" finds more by real-valued
+        queries (`project`), but the Hamming distance between its codes ranks badly. See docs/without-labels.md.
     label_share : float or "auto", default="auto"
         Weight of the votes of predicted labels in each bit, from 0 to 1. With 0 no label scores are learned.
     label_queries : bool or "auto", default="auto"
