@@ -1,6 +1,6 @@
 """Which method when: tables from the measurements of the suite, between the marks of documentation pages.
 
-    python benchmarks/which_method.py docs/which-method.md README.md
+    python benchmarks/which_method.py docs/which-method.md
 
 The lines are those of results/suite.jsonl at 32 bits. A set counts if it has hbmp and at least three other methods on
 the same seeds; "own" is mAP over the whole database, "new" over its rows that did not train, both tie-aware by each
@@ -93,25 +93,10 @@ def by_method(lines: list[dict]) -> str:
     return table(head, rows) + f"\n\nMeans over {len(common)} sets, {BITS} bits, one thread per fit."
 
 
-def sentence(lines: list[dict]) -> str:
-    """What the suite says, for the front page."""
-    own, new = cells(lines, "own"), cells(lines, "new_own")
-    margins, unseen = ([margin(scores) for scores in found.values()] for found in (own, new))
-    first, near = sum(value >= 0 for value in margins), sum(value >= 0 for value in unseen)
-    others = max(len(scores) for scores in own.values())
-    return (
-        f"On {len(own)} other real sets ([docs/suite.md](docs/suite.md)), codes of {BITS} bits by today's defaults are "
-        f"first of {others} methods on {first}; the margin over the best other is {np.mean(margins):+.1f} points of "
-        f"mAP on average, {min(margins):+.1f} at worst. If only rows that did not train are searched, they are first "
-        f"on {near}, with {np.mean(unseen):+.1f} points on average. The defaults were chosen on these sets, so the "
-        "margins are optimistic."
-    )
-
-
 def fill(text: str) -> str:
     """A page with today's tables between its marks."""
     lines, facts = read_lines(RESULTS), json.loads(SETS.read_text(encoding="utf-8"))
-    made = {"traits": by_trait(lines, facts), "methods": by_method(lines), "suite": sentence(lines)}
+    made = {"traits": by_trait(lines, facts), "methods": by_method(lines)}
     for name, content in made.items():
         mark = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
         text = re.sub(mark, lambda match, content=content: f"{match[1]}\n{content}\n\n{match[2]}", text, flags=re.S)

@@ -43,7 +43,7 @@ def test_every_quickstart_is_short_and_shows_its_output(name):
     assert all(len(block.code.split()) > 3 and block.code.count("\n") < 10 for block in found)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/which-method.md"])
+@pytest.mark.parametrize("page", ["docs/which-method.md"])
 def test_tables_of_the_suite_are_current(page, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     text = (ROOT / page).read_text(encoding="utf-8")

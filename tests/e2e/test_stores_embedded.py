@@ -30,6 +30,24 @@ def test_two_processes_write_one_sqlite_file(tmp_path):
         assert store.count() == 1000
 
 
+def test_a_new_file_is_opened_while_another_process_holds_it(tmp_path):
+    import threading
+
+    import apsw
+
+    path = tmp_path / "codes.sqlite"
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE t (x)")
+    other.execute("BEGIN IMMEDIATE")  # as a process does that is making its tables
+    release = threading.Timer(0.5, lambda: other.execute("COMMIT"))
+    release.start()
+    with stores.SQLiteVec(16, path) as store:
+        store.add(np.ones((3, 16)), [1, 2, 3])
+        assert store.count() == 3
+    release.join()
+    other.close()
+
+
 def test_another_connection_sees_a_whole_add_or_nothing(tmp_path):
     path = tmp_path / "codes.sqlite"
     with stores.SQLiteVec(16, path) as writer, stores.SQLiteVec(16, path) as reader:

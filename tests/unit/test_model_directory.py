@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hbmp
-from hbmp._core import catalog, saved_names
+from hbmp._core import catalog, model_directory, saved_names
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4)).astype(np.float32)
@@ -130,6 +130,24 @@ def test_a_reader_meets_one_model_while_others_save(folder):
     assert [writer.returncode for writer in writers] == [0, 0]
     assert reads > 0
     assert hbmp.load(folder).n_bits in (4, 8)
+
+
+def test_a_model_replaced_by_one_of_the_same_text_is_read_again(folder, monkeypatch):
+    expected, calls = hbmp.load(folder).project(np.zeros((1, 4), np.float32)), []
+    read_once = model_directory._read_once
+
+    def replaced_twice(path, text):
+        calls.append(text)
+        if len(calls) < 3:  # another process saved the same model before its arrays were read
+            copy = path.with_name("copy.json")
+            copy.write_bytes(text)
+            copy.replace(path / model_directory.DESCRIPTION)
+            raise ValueError("the arrays are of another save")
+        return read_once(path, text)
+
+    monkeypatch.setattr(model_directory, "_read_once", replaced_twice)
+    np.testing.assert_array_equal(hbmp.load(folder).project(np.zeros((1, 4), np.float32)), expected)
+    assert len(set(calls)) == 1
 
 
 @pytest.mark.parametrize("name", saved_names.PARTS)

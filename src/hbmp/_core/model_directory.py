@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,6 +34,7 @@ _OURS = re.compile(
     rf"{_ARRAYS_NAME.pattern}|model\.json|card\.md|\.card\.md\..*\.part|\.saving-[0-9a-f]{{32}}\.(lock|json)"
 )
 _MOST_RETRIES = 100  # readings of a model that other processes replace again and again
+_UNCHANGED, _TICK = 2, 0.005  # readings, and seconds between them, after which it is damaged and not being replaced
 
 
 def check_free(path: str | Path) -> None:
@@ -83,15 +85,19 @@ def _used(path: Path) -> str | None:
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The content of `model.json` and its arrays, read again if the model was replaced in between."""
-    before = None
+    before, unchanged = None, 0
     for _ in range(_MOST_RETRIES):
-        text = (path / DESCRIPTION).read_bytes()
+        with open(path / DESCRIPTION, "rb") as file:
+            text, status = file.read(), os.fstat(file.fileno())
         try:
             return _read_once(path, text)
         except Exception:
-            if text == before:
+            found = (status.st_ino, status.st_mtime_ns)  # another save may write the same text
+            unchanged = unchanged + 1 if found == before else 0
+            if unchanged == _UNCHANGED:
                 raise
-            before = text
+            before = found
+            time.sleep(_TICK)
     raise ValueError("it is replaced faster than it can be read")
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -205,6 +206,21 @@ class SQLiteVec(Store):
             self._connection.execute("COMMIT")
 
 
+def _write_ahead(connection: Any) -> None:
+    """Switch to a write-ahead log. SQLite does not wait for another process that does the same, so this waits."""
+    import apsw
+
+    end = time.monotonic() + _PATIENCE / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except apsw.BusyError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
 def _connect(path: str | Path) -> Any:
     try:
         import apsw
@@ -219,7 +235,7 @@ def _connect(path: str | Path) -> Any:
         connection.enable_load_extension(True)
         connection.load_extension(sqlite_vec.loadable_path())
         connection.enable_load_extension(False)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
     except apsw.NotADBError:
         raise ValueError(f"{path} is not an SQLite file. Name another file.") from None
     except apsw.CantOpenError as error:
