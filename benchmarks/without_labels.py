@@ -21,15 +21,15 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
-import multiprocessing
-import os
 import time
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+
+from parallel_cells import measured as in_parallel
+from parallel_cells import read_lines
 
 RESULTS = Path(__file__).parent.parent / "results" / "without-labels.jsonl"
 SETS = {
@@ -48,7 +48,6 @@ TRAINED_RATIOS = (0.5, 1)  # of methods that train by gradients, by cosine alone
 DEPTHS = (10, 40, 100)
 ROWS, TRAIN, QUERIES = 8300, 5000, 300
 KEY = ("data", "metric", "ratio", "seed", "method")  # of a line of the results
-ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 SLOW = {"OPQ": 8, "PQ": 4, "HBMP": 2, "CIBHash": 30, "CroVCA": 30, "OH": 30, "BiHalf": 10}  # relative to ITQ
 
 
@@ -119,9 +118,7 @@ def pack(given):
 
 def stored():
     """The lines of the results; a later line of the same cell replaces an earlier one."""
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith("}")]  # a line cut short by a power cut is left out
-    return list({tuple(row[name] for name in KEY): row for row in rows}.values())
+    return list({tuple(row[name] for name in KEY): row for row in read_lines(RESULTS)}.values())
 
 
 def n_bits_of(cell, n_features):
@@ -175,38 +172,28 @@ def measured(folder, cell):
     return {**head, "features": task.n_features, "bits": n_bits, "cpu_seconds": seconds, "results": results}
 
 
-def append(row, file=RESULTS):
-    """One line at the end of the results, on disk before the next begins."""
-    with file.open("a") as lines:
-        lines.write(json.dumps(row) + "\n")
-        lines.flush()
-        os.fsync(lines.fileno())
-    print(*(value for value in row.values() if not isinstance(value, list)), flush=True)
+def run(work, cells, given, output=RESULTS):
+    """work(given.data, cell), one line, of every cell."""
+    print(len(cells), "cells to run", flush=True)
+    found = in_parallel(
+        partial(as_lines, work, given.data),
+        [(cell,) for cell in cells],
+        output,
+        jobs=given.jobs,
+        seconds=60 * given.minutes,
+    )
+    for (line,) in found:
+        print(*(value for value in line.values() if not isinstance(value, list)), flush=True)
 
 
-def run(work, cells, given, write=append):
-    """work(given.data, cell) of every cell, one process and one thread each; this process alone writes."""
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # read by the libraries of new processes as they start
-    end, left = time.monotonic() + 60 * given.minutes, list(cells)
-    print(len(left), "cells to run", flush=True)
-    pool = ProcessPoolExecutor(given.jobs, mp_context=multiprocessing.get_context("spawn"))
-    running: set = set()
-    while (left or running) and time.monotonic() < end:
-        while left and len(running) < given.jobs:
-            running.add(pool.submit(work, given.data, left.pop(0)))
-        finished, running = wait(running, timeout=max(0.0, end - time.monotonic()), return_when=FIRST_COMPLETED)
-        for each in finished:
-            write(each.result())
-    for process in list(pool._processes.values()) if running else []:  # cells that outlast the time are not waited for
-        process.terminate()
-    pool.shutdown(wait=not running, cancel_futures=True)
-    print(len(left) + len(running), "cells left", flush=True)
+def as_lines(work, folder, cell):
+    return [work(folder, cell)]
 
 
 def add_run_options(parser):
     """The options of `run`."""
     parser.add_argument("--jobs", type=int, default=1, help="processes of one thread each")
-    parser.add_argument("--minutes", type=float, default=1e6, help="start nothing later, and end what still runs")
+    parser.add_argument("--minutes", type=float, default=1e6, help="start nothing later")
 
 
 def main():

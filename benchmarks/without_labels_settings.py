@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -27,7 +26,8 @@ import numpy as np
 
 import hbmp
 from hbmp.methods.hbmp.unlabelled import Rebuilding
-from without_labels import SETS, Task, add_run_options, append, run
+from parallel_cells import read_lines
+from without_labels import SETS, Task, add_run_options, run
 
 RESULTS = Path(__file__).parent.parent / "results" / "without-labels-settings.jsonl"
 TRIED = {
@@ -76,7 +76,7 @@ def readings(task, n_bits, setting, seed):
 
 
 def stored():
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    return read_lines(RESULTS)
 
 
 def missing(given):
@@ -146,7 +146,7 @@ def main():
     given = parser.parse_args()
     if given.table:
         return print(table(given.ratios))
-    run(measured, missing(given), given, partial(append, file=RESULTS))
+    run(measured, missing(given), given, RESULTS)
 
 
 if __name__ == "__main__":
