@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hbmp.methods.hbmp import detail_choice
 from hbmp.methods.hbmp.detail import TIE_BREAKING
 from hbmp.methods.hbmp.detail_choice import choose_details, rising
 from hbmp.methods.hbmp.detail_trials import SURE, ScoredRows, Search, Tried
@@ -121,6 +122,20 @@ def test_a_query_in_the_database_does_not_find_itself():
     alone = np.where(np.eye(60, dtype=bool), np.float32(1), np.float32(0))  # itself first, all others tied
     others = np.zeros((60, 60), np.float32)
     np.testing.assert_array_equal(search.found(alone).precision, search.found(others).precision)
+
+
+def test_held_out_queries_are_searched_without_themselves(monkeypatch):
+    searched = []
+
+    class Watched(Search):
+        def __init__(self, held, database, label_weights, thresholds, own):
+            searched.append((held.features, database.features[own]))
+            super().__init__(held, database, label_weights, thresholds, own)
+
+    monkeypatch.setattr(detail_choice, "Search", Watched)
+    learned, held = (part(seed, 120, 8, 4, 0.1) for seed in (2, 3))
+    choose_details(learned, held, ones, random_state=0)
+    np.testing.assert_array_equal(*searched[0])
 
 
 def test_heavier_details_where_they_cost_nothing():
