@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
     runs.add_argument("--seconds", type=float, default=math.inf, help="begin no cell after so long")
     runs.add_argument("--output", type=Path, default=suite_report.RESULTS)
     runs.set_defaults(command=run_command)
-    suite_report.add_commands(commands, read_lines)
+    suite_report.add_commands(commands)
     return root
 
 

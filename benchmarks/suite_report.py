@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
+from parallel_cells import read_lines
 from suite_page import page, readme_part
 from suite_tables import method_table, rank_table, regret_tables
 
@@ -24,7 +24,7 @@ def filled(text: str, shown: str) -> str:
     return f"{text.split(begin, maxsplit=1)[0]}{begin}\n\n{shown}\n\n{end}{text.split(end)[1]}"
 
 
-def add_commands(commands, read_lines: Callable[[Path], list[dict]]) -> None:
+def add_commands(commands) -> None:
     """The subcommands that read lines."""
 
     def lines_of(options) -> list[dict]:

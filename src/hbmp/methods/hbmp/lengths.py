@@ -183,7 +183,7 @@ def length_bits(X: np.ndarray, n_bits: int, metric: str = "l2") -> int:
     """L for these rows, see the module."""
     if len(X) < _FEWEST_ROWS:
         return 0
-    rows = np.asarray(X[np.linspace(0, len(X) - 1, min(_ROWS, len(X))).astype(int)], dtype=np.float32)
+    rows = rows_throughout(X)
     centred = rows - rows.mean(axis=0)
     spread, spread_as_given = (spread_of(np.linalg.norm(each, axis=1)) for each in (centred, rows))
     told = spread_as_given < _ALIKE * spread
@@ -195,6 +195,11 @@ def length_bits(X: np.ndarray, n_bits: int, metric: str = "l2") -> int:
     effective = variances.sum() ** 2 / np.square(variances).sum()
     wanted = np.log2(max(FINER * spread / np.sqrt(left / effective), 1e-9))
     return 0 if wanted < (_FEWEST_TOLD if told else _FEWEST) else min(int(wanted), _MOST, n_bits // 8)
+
+
+def rows_throughout(X: np.ndarray) -> np.ndarray:
+    """At most 5,000 rows, from the first to the last, float32."""
+    return np.asarray(X[np.linspace(0, len(X) - 1, min(_ROWS, len(X))).astype(int)], dtype=np.float32)
 
 
 def spread_of(lengths: np.ndarray) -> float:

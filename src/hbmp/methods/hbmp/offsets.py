@@ -23,12 +23,12 @@ from sklearn.base import clone
 from hbmp import hamming
 from hbmp._core.progress import parts, stage
 from hbmp.methods.hbmp.axes import in_parts
-from hbmp.methods.hbmp.lengths import EFFICIENCY, FINER, RebuildingLengths, places_of, with_lengths
+from hbmp.methods.hbmp.lengths import EFFICIENCY, FINER, RebuildingLengths, places_of, rows_throughout, with_lengths
 from hbmp.methods.hbmp.recall import water_level
 from hbmp.methods.hbmp.unlabelled import Rebuilding
 from hbmp.pursuit.codebook import CodeBook
 
-_ROWS, _MOST = 5000, 10
+_MOST = 10
 _TRIED, _TRIED_ITER = 1500, 3  # rows and rounds that choose between lengths and offsets
 _CLEARLY = 0.03  # recall that offsets must gain: where they gain less, lengths rank rebuilt vectors better
 _ROUNDS = 30  # of k-means
@@ -95,7 +95,7 @@ def offset_bits(X: np.ndarray, n_bits: int) -> int:
     That is √(Σ λ min(θ, λ)) with the water level θ of the variances λ, see `recall`; 2^L levels leave about 1.5 σ / 2^L
     of the spread σ of o.
     """
-    rows = np.asarray(X[np.linspace(0, len(X) - 1, min(_ROWS, len(X))).astype(int)], dtype=np.float32)
+    rows = rows_throughout(X)
     centred = rows - rows.mean(axis=0)
     variances = np.linalg.eigvalsh(np.cov(centred.T))[::-1]
     variances = np.maximum(variances, 1e-9 * variances[0])
@@ -112,9 +112,10 @@ def levels_of_sums(values: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndar
     low, high = np.quantile(values, (0.005, 0.995))
     levels: np.ndarray = np.linspace(low, high, len(bits))
     for _ in range(_ROUNDS):
-        parts = np.bincount(numbers := nearest_level(levels, values), minlength=len(bits))
+        numbers = nearest_level(levels, values)
+        counts = np.bincount(numbers, minlength=len(bits))
         match = terms.T @ np.bincount(numbers, values, len(bits))
-        steps = np.linalg.lstsq(terms.T @ (terms * parts[:, None]), match, rcond=None)[0]
+        steps = np.linalg.lstsq(terms.T @ (terms * counts[:, None]), match, rcond=None)[0]
         levels = terms @ steps
     return levels.astype(np.float32), steps[1:].astype(np.float32)
 
